@@ -84,7 +84,14 @@ TEST_F(JsonClientsTest, AnswersToRandomSchemasAreValid) {
 
 class ToolClientsTest : public ClientsTest {
  protected:
-  ToolClientsTest() : ClientsTest(kJsonSigns, kCallingTemplate) {}
+  ToolClientsTest() : ClientsTest(signs(), kCallingTemplate) {}
+
+  /// With that of the names that clients give their functions.
+  static std::vector<std::string> signs() {
+    std::vector<std::string> signs = kJsonSigns;
+    std::ranges::replace(signs, "+", "_");
+    return signs;
+  }
 };
 
 TEST_F(ToolClientsTest, Anthropics) {
@@ -102,6 +109,11 @@ TEST_F(ToolClientsTest, Ollamas) {
 TEST_F(ToolClientsTest, LiteLlm) {
   if (!long_tests()) GTEST_SKIP() << "skipped: only in long runs (SOLITON_LONG_TESTS=1)";
   expect_good("litellm_client.py");
+}
+
+TEST_F(ToolClientsTest, Agents) {
+  if (!long_tests()) GTEST_SKIP() << "skipped: only in long runs (SOLITON_LONG_TESTS=1)";
+  expect_good("agents_client.py");
 }
 
 TEST_F(ToolClientsTest, CallFunctions) {
