@@ -18,8 +18,8 @@ constexpr size_t kMostLookedUp = 16384;     // the last tokens of a prompt, 4 MB
 
 }  // namespace
 
-/// The tokens that a penalty counts for a row of the draft: those of the text, and those that were drafted before the row's own,
-/// with that.
+/// The tokens that a penalty counts for a row of the draft: those of the text, and on the way to the row those drafted, with
+/// its own.
 std::vector<int32_t> Scheduler::Sequence::tokens_up_to(int32_t draft_row) const {
   std::vector<int32_t> drafted;
   for (int32_t row = draft_row; row > 0; row = draft.parents[row]) drafted.push_back(draft.tokens[row]);
@@ -28,7 +28,8 @@ std::vector<int32_t> Scheduler::Sequence::tokens_up_to(int32_t draft_row) const 
   return all;
 }
 
-/// Drafts for those that decode what is worth it. Returns how many steps may follow, without drafts, before it is asked again.
+/// Drafts for those that decode what is worth it. Returns how many steps may follow, without drafts, before it is asked
+/// again.
 int Scheduler::draft() {
   const int num_samples = num_decoding();
   int num_steps =
@@ -45,12 +46,17 @@ int Scheduler::draft() {
     const int num_left = sequence->generation().max_tokens - sequence->num_generated;
     const int max_drafts = std::min({options_.num_drafts, most_rows - 1, num_left - 1});
     if (max_drafts < 1) continue;
-    num_steps = std::min(num_steps, draft_model_ ? draft_by_model(*sequence, max_drafts)
-                                                 : draft_from_text(*sequence, max_drafts));
+    const auto num_tokens = static_cast<int64_t>(sequence->tokens.size());
+    if (num_tokens >= sequence->plain_until) {
+      sequence->plain_until = num_tokens + (draft_model_ ? draft_by_model(*sequence, max_drafts)
+                                                         : draft_from_text(*sequence, max_drafts));
+    }
+    num_steps = std::min(num_steps, static_cast<int>(sequence->plain_until - num_tokens));
   }
   return num_steps;
 }
 
+/// Texts that do not repeat themselves have no drafts: a step of several rows costs more than one of a single row.
 int Scheduler::draft_from_text(Sequence& sequence, int max_drafts) {
   const std::span<const int32_t> tokens = sequence.tokens;
   size_t& known = sequence.num_looked_up;
@@ -59,8 +65,10 @@ int Scheduler::draft_from_text(Sequence& sequence, int max_drafts) {
   sequence.lookup.append(tokens.subspan(known, count));
   known += count;
   if (known < tokens.size()) return kStepsBetween;
-  TokenDraft draft = sequence.lookup.propose(max_drafts);
-  if (draft.tokens.size() > 1) sequence.draft = std::move(draft);
+  if (sequence.lookup.propose(1).tokens.size() == 1) return 1;  // nothing has occurred before
+  const int num_drafts = sequence.draft_length.next(max_drafts);
+  if (num_drafts == 0) return sequence.draft_length.num_plain();
+  sequence.draft = sequence.lookup.propose(num_drafts);
   return 1;
 }
 
@@ -104,6 +112,7 @@ void Scheduler::take_drafts(const TreeResult& result) {
       take(*sequence, std::move(token));
     }
     engine_.tree().accept(*sequence->branch, std::span(accepted.path).first(num_kept));
+    sequence->draft_length.note(static_cast<int>(num_rows) - 1, static_cast<int>(num_kept) - 1);
     metrics_.add(Counter::kDraftedTokens, num_rows - 1);
     metrics_.add(Counter::kAcceptedTokens, num_kept - 1);
     sequence->draft = {};

@@ -154,6 +154,18 @@ TEST_F(SchedulerDrafts, EndWithTheAnswer) {
   EXPECT_GT(test.metrics().value(Counter::kAcceptedTokens), 20u);
 }
 
+// Of a text that goes on otherwise each time: a step with drafts costs more than one without.
+TEST_F(SchedulerDrafts, EndWhereTheyAreWrong) {
+  kernel_.engine().load_random(kWeightSeed);
+  const Generation long_one{
+      .prompt = refrain(50), .max_tokens = 100, .sampling = {.temperature = 2, .seed = 1}};
+  const std::vector<Heard> expected = plain({long_one});
+  SchedulerUnderTest test = with(3);
+  expect_same({test.alone(long_one)}, expected);
+  EXPECT_GT(test.metrics().value(Counter::kDraftedTokens), 0u);
+  EXPECT_LT(test.metrics().value(Counter::kDraftedTokens), 30u);
+}
+
 // Logits come for every row of a step: none is drafted where somebody wants them.
 TEST_F(SchedulerDrafts, WaitWhereLogitsAreWanted) {
   Generation ranked{.prompt = refrain(30), .max_tokens = 8, .sampling = {.logprobs = true}, .num_best = 2};
@@ -180,7 +192,7 @@ TEST_F(FewPages, ChangeNoAnswer) {
   const std::vector<Heard> expected = plain(generations);
   SchedulerUnderTest test = with(3);
   expect_same(heard_of(test, generations, 0), expected);
-  EXPECT_GT(test.metrics().value(Counter::kAcceptedTokens), 10u);
+  EXPECT_GT(test.metrics().value(Counter::kAcceptedTokens), 5u);
   EXPECT_GT(test.metrics().value(Counter::kSentBack), 0u);
 }
 
