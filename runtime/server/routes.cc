@@ -22,6 +22,7 @@ constexpr std::array kRoutes = {
     Route{.method = "POST", .path = "/v1/completions", .answer_later = answer_completion},
     Route{.path = "/v1/models", .answer = tell_models}, Route{.path = "/v1/models/", .answer = tell_model},
     Route{.method = "POST", .path = "/v1/responses", .answer_later = answer_response},
+    Route{.method = "POST", .path = "/v1/responses/input_tokens", .answer_later = count_tokens_of_response},
     Route{.path = "/v1/responses/", .answer = tell_response},
     Route{.method = "DELETE", .path = "/v1/responses/", .answer = delete_response},
     Route{.method = "POST", .path = "/v1/embeddings", .answer = refuse_embeddings},
@@ -74,17 +75,23 @@ std::span<const Route> routes() {
   return kRoutes;
 }
 
-std::string routed_path(std::string_view path) {
-  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  if (is_there(path)) return std::string(path);
-  const std::string with_version = std::string(kVersion) + std::string(path);
-  return is_there(with_version) ? with_version : std::string(path);
+std::string routed_path(std::string_view asked) {
+  std::string path;
+  for (const char c : asked) {
+    if (c != '/' || !path.ends_with('/')) path += c;
+  }
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (is_there(path)) return path;
+  const std::string with_version = std::string(kVersion) + path;
+  return is_there(with_version) ? with_version : path;
 }
 
 const Route* find_route(std::string_view method, std::string_view path) {
+  // A path of its own goes before one that others begin with.
+  const auto rank = [&](const Route& route) { return std::pair(route.path == path, route.method == method); };
   const Route* found = nullptr;
   for (const Route& route : kRoutes) {
-    if (is_at(route, path) && (found == nullptr || route.method == method)) found = &route;
+    if (is_at(route, path) && (found == nullptr || rank(route) > rank(*found))) found = &route;
   }
   return found;
 }

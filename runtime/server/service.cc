@@ -243,6 +243,7 @@ CompletionSetup Service::setup(ApiRequest request) const {
                         .stop_tokens = text_.stop_tokens,
                         .context = scheduler_.context(),
                         .syntax = syntax_};
+  for (const int32_t token : setup.request.stop_tokens) check_token("stop_token_ids", token);
   if (setup.request.is_chat) {
     set_up_chat(setup);
     return setup;

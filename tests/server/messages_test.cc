@@ -262,7 +262,8 @@ TEST_F(GuardedMessages, TakeTheKeyByAnthropicsName) {
 
 TEST_F(ServiceTest, PathsAreFoundAsClientsWriteThem) {
   const json body = {{"prompt", "a"}, {"max_tokens", 1}};
-  for (const char* path : {"/v1/completions", "/completions", "/v1/completions/", "/completions//"})
+  for (const char* path : {"/v1/completions", "/completions", "/v1/completions/", "/completions//",
+                           "//v1/completions", "/v1//completions"})
     EXPECT_EQ(post(path, body).status, 200) << path;
   for (const char* path : {"/models", "/v1/models/", "/models/small", "/health/"})
     EXPECT_EQ(ask(port(), "GET", path).status, 200) << path;

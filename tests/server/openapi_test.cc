@@ -54,6 +54,7 @@ std::string body_of(const Operation& operation) {
       {"/v1/chat/completions", R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 1})"},
       {"/v1/completions", R"({"prompt": "a", "max_tokens": 1})"},
       {"/v1/responses", R"({"input": "a", "max_output_tokens": 1})"},
+      {"/v1/responses/input_tokens", R"({"input": "a"})"},
       {"/api/chat",
        R"({"messages": [{"role": "user", "content": "a"}], "stream": false, "options": {"num_predict": 1}})"},
       {"/api/generate", R"({"prompt": "a", "stream": false, "options": {"num_predict": 1}})"},

@@ -31,6 +31,8 @@ def main(port):
     whole = client.responses.create(input="hello", **options)
     check(whole.output_text and whole.usage.output_tokens in range(1, 17), whole)
     check(client.responses.retrieve(whole.id).output_text == whole.output_text)
+    count = client.responses.input_tokens.count(input="hello", model="small")
+    check(count.input_tokens == whole.usage.input_tokens, count, whole)
     events = list(client.responses.create(input="hello", stream=True, **options))
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     check(text == whole.output_text == events[-1].response.output_text, text, whole)

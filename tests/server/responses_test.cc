@@ -228,6 +228,11 @@ TEST_F(ResponsesService, GoesOnByAnId) {
                                {{"role", "assistant"}, {"content", said}},
                                {{"role", "user"}, {"content", "more"}}}}});
   EXPECT_EQ(second["usage"]["input_tokens"], as_chat["usage"]["prompt_tokens"]);
+  const auto counted = [&](const std::string& id) {
+    return post("/v1/responses/input_tokens", {{"previous_response_id", id}, {"input", "more"}});
+  };
+  EXPECT_EQ(counted(first["id"]).json()["input_tokens"], second["usage"]["input_tokens"]);
+  EXPECT_EQ(counted("resp_none").status, 404);
   EXPECT_EQ(second["output"][0]["content"][0]["text"], as_chat["choices"][0]["message"]["content"]);
   // Other instructions take the place of those.
   const json other =

@@ -182,6 +182,8 @@ TEST_F(ServiceTest, StopTokensEndAnswersTooAndAreNotShown) {
   EXPECT_EQ(cut["choices"][0]["text"], text.substr(0, text.find(stop)));
   EXPECT_EQ(cut["choices"][0]["finish_reason"], "stop");
   EXPECT_LT(cut["usage"]["completion_tokens"], 12);
+  body["stop_token_ids"] = {50};
+  EXPECT_EQ(post("/v1/completions", body).json()["error"]["param"], "stop_token_ids");
 }
 
 TEST_F(ServiceTest, ChatsUseTheTemplateAndTheCache) {

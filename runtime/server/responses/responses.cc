@@ -20,16 +20,26 @@ std::string id_of(const HttpRequest& request) {
   return request.path.substr(kResponsePath.size());
 }
 
+/// With the messages before it.
+ResponseRequest read(const Service& service, const HttpRequest& http) {
+  return read_response_request(http.body, [&](const std::string& id) {
+    const std::optional<ResponseStore::Entry> entry =
+        service.responses()->find(id, service.cache_scope(http, {}));
+    if (!entry) throw not_there("previous_response_id", id);
+    return parse_ordered_body(entry->messages);
+  });
+}
+
+ApiRequest chat_of(const Service& service, const ResponseRequest& request) {
+  return read_api_request(ApiKind::kChat, request.chat, service.text().sampling, kResponseNames);
+}
+
 }  // namespace
 
 HttpReply answer_response(Service& service, const HttpRequest& http, const HttpHeaders& headers) {
   const std::shared_ptr<ResponseStore> store = service.responses();
   const std::string scope = service.cache_scope(http, {});
-  ResponseRequest request = read_response_request(http.body, [&](const std::string& id) {
-    const std::optional<ResponseStore::Entry> entry = store->find(id, scope);
-    if (!entry) throw not_there("previous_response_id", id);
-    return parse_ordered_body(entry->messages);
-  });
+  ResponseRequest request = read(service, http);
   ResponsesFormatOptions options{.model = service.model(), .settings = std::move(request.settings)};
   if (request.is_kept) {
     options.keep = [store, scope, messages = request.chat["messages"]](
@@ -39,11 +49,15 @@ HttpReply answer_response(Service& service, const HttpRequest& http, const HttpH
       store->put(id, {.scope = scope, .messages = one_line(all), .response = one_line(response)});
     };
   }
-  return service.complete(
-      read_api_request(ApiKind::kChat, request.chat, service.text().sampling, kResponseNames), http, headers,
-      [&](const ApiRequest&) {
-        return std::make_unique<ResponsesFormat>(service.text().tokenizer, std::move(options));
-      });
+  return service.complete(chat_of(service, request), http, headers, [&](const ApiRequest&) {
+    return std::make_unique<ResponsesFormat>(service.text().tokenizer, std::move(options));
+  });
+}
+
+HttpReply count_tokens_of_response(Service& service, const HttpRequest& http, const HttpHeaders&) {
+  const CompletionSetup setup = service.setup(chat_of(service, read(service, http)));
+  return HttpResponse{
+      .body = one_line({{"object", "response.input_tokens"}, {"input_tokens", setup.prompts[0].size()}})};
 }
 
 HttpResponse tell_response(Service& service, const HttpRequest& request) {

@@ -9,6 +9,7 @@
 namespace soliton {
 
 HttpReply answer_response(Service& service, const HttpRequest& request, const HttpHeaders& headers);
+HttpReply count_tokens_of_response(Service& service, const HttpRequest& request, const HttpHeaders& headers);
 /// One that has been answered and is kept.
 HttpResponse tell_response(Service& service, const HttpRequest& request);
 HttpResponse delete_response(Service& service, const HttpRequest& request);
