@@ -19,7 +19,7 @@ Options options_of_draft(const Options& options) {
   Options draft;
   draft.model = options.draft;
   draft.context = options.context;
-  draft.device = options.device;
+  draft.device = options.cards.empty() ? options.device : options.cards.front();
   draft.ignore_stop = true;  // nobody asks it where an answer ends
   draft.say = options.say;
   return draft;
