@@ -56,7 +56,7 @@ std::string header(const std::vector<Plan>& plans) {
 }
 
 const char* kind_name(PhaseKind kind) {
-  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kNormHeads"};
+  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kNormHeads", "kNormBlock"};
   return kNames[static_cast<int>(kind)];
 }
 const char* input_name(InputKind kind) {
@@ -147,8 +147,9 @@ void write_names(const std::vector<Plan>& plans, TextWriter& out) {
   out.line("constexpr Layer kLayers[] = {{  // the last stands once, behind all others");
   out.indented([&] {
     for (const Layer& layer : longest.layers)
-      out.line("{{.kind = {}, .weights = {}, .first_norm = {}{}}},", layer.kind, layer.weights,
-               layer.first_norm, layer.window == 0 ? "" : fmt::format(", .window = {}", layer.window));
+      out.line("{{.kind = {}, .weights = {}, .first_norm = {}{}{}}},", layer.kind, layer.weights,
+               layer.first_norm, layer.window == 0 ? "" : fmt::format(", .window = {}", layer.window),
+               layer.rope == 0 ? "" : fmt::format(", .rope = {}", layer.rope));
   });
   out.line("}};");
   out.blank();
@@ -170,10 +171,24 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.o_bias) out.line(".o_bias = true,");
     out.line(".head_norm = {},", shape.head_norm);
     if (shape.joint_norm) out.line(".joint_norm = true,");
+    if (shape.norms != NormPlacement::kBefore)
+      out.line(".norms = NormPlacement{{{}}},  // {}", static_cast<int>(shape.norms),
+               kNormPlacementNames[static_cast<int>(shape.norms)]);
+    if (shape.norm_offset) out.line(".norm_offset = true,");
     out.line(".ordered = {},", shape.ordered);
     out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));
     out.line(".score_scale = {},", literal(shape.score_scale));
-    if (shape.attention.sinks) out.line(".attention = {{.sinks = true}},");
+    if (shape.embedding_scale != 1) out.line(".embedding_scale = {},", literal(shape.embedding_scale));
+    if (shape.residual_scale != 1) out.line(".residual_scale = {},", literal(shape.residual_scale));
+    if (shape.logit_scale != 1) out.line(".logit_scale = {},", literal(shape.logit_scale));
+    if (shape.logit_soft_cap != 0) out.line(".logit_soft_cap = {},", literal(shape.logit_soft_cap));
+    if (shape.rope_tables != 1) out.line(".rope_tables = {},", shape.rope_tables);
+    if (shape.attention.soft_cap != 0) {
+      out.line(".attention = {{.soft_cap = {}{}}},", literal(shape.attention.soft_cap),
+               shape.attention.sinks ? ", .sinks = true" : "");
+    } else if (shape.attention.sinks) {
+      out.line(".attention = {{.sinks = true}},");
+    }
     if (shape.activation != Activation::kSilu)
       out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
                kActivationNames[static_cast<int>(shape.activation)]);
@@ -217,6 +232,9 @@ void write_facts(const Plan& plan, TextWriter& out) {
         if (has_windows(plan.facts))
           out.line(".layer_window = {{{}}},",
                    fmt::join(std::span(plan.facts.layer_window).first(plan.facts.num_layers), ", "));
+        if (lists_ropes(plan.facts))
+          out.line(".layer_rope = {{{}}},",
+                   fmt::join(std::span(plan.facts.layer_rope).first(plan.facts.num_layers), ", "));
       });
       out.line("}},");
     });
@@ -291,6 +309,10 @@ void write_plan(const Plan& plan, TextWriter& out) {
     }
     if (kernel.squares != kNone)
       out.line(".squares = Vectors::{},", constant(plan.vectors[kernel.squares].name));
+    if (kernel.block != kNone) {
+      out.line(".block = Vectors::{}, .block_squares = Vectors::{},",
+               constant(plan.vectors[kernel.block].name), constant(plan.vectors[kernel.block_squares].name));
+    }
     if (plan.rows == 1)
       out.line(".partials = {{.offset = {}, .elements = {}}},", kernel.partials.offset,
                kernel.partials.elements);

@@ -22,6 +22,20 @@ void norm_heads_between(std::vector<GraphOp>& ops, int unnormed) {
   ops.insert(attention, {.name = name, .kind = PhaseKind::kNormHeads, .reads = unnormed, .writes = heads});
 }
 
+/// Behind every op that ends a block one that norms what this gives, and adds it to the residual stream.
+void norm_blocks(std::vector<GraphOp>& ops, int block) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != PhaseKind::kMatrix || ops[i].output != OutputKind::kResidual) continue;
+    const GraphOp norm = {.name = "norm_" + ops[i].name,
+                          .kind = PhaseKind::kNormBlock,
+                          .reads = block,
+                          .writes = ops[i].writes,
+                          .norm = ops[i].norm};
+    ops[i].writes = block;
+    ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(++i), norm);
+  }
+}
+
 }  // namespace
 
 Graph build_rows_graph(const ModelFacts& facts) {
@@ -33,11 +47,22 @@ Graph build_rows_graph(const ModelFacts& facts) {
       if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
     }
   }
+  if (norms_after(norm_placement(facts))) {
+    graph.block = static_cast<int>(graph.vectors.size());
+    graph.vectors.push_back({.name = "block", .elements = 0});  // as squares
+    graph.block_squares = static_cast<int>(graph.vectors.size());
+    graph.vectors.push_back({.name = "block_squares", .elements = 0});
+    for (LayerKind& kind : graph.kinds) {
+      norm_blocks(kind.ops, graph.block);
+      for (const GraphOp& op : kind.ops) {  // sums of squares have a vector of their own
+        if (op.kind == PhaseKind::kNormBlock) graph.vectors[op.writes].elements = facts.hidden;
+      }
+    }
+  }
   if (facts.head_norm == 0) return graph;
   // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
   const int unnormed = static_cast<int>(graph.vectors.size());
-  graph.vectors.push_back(
-      {.name = "unnormed", .elements = (facts.num_heads + facts.num_kv_heads) * facts.head_dim});
+  graph.vectors.push_back({.name = "unnormed", .elements = unnormed_words(facts)});
   for (LayerKind& kind : graph.kinds) norm_heads_between(kind.ops, unnormed);
   return graph;
 }

@@ -25,6 +25,18 @@ bool has_integers(const ModelFacts& facts) {
 bool has_experts(const ModelFacts& facts) {
   return facts.num_experts != 0;
 }
+bool scales_attention(const ModelFacts& facts) {
+  return facts.attention_scale != 0;
+}
+bool caps_attention(const ModelFacts& facts) {
+  return facts.attention_soft_cap != 0;
+}
+bool caps_logits(const ModelFacts& facts) {
+  return facts.logit_soft_cap != 0;
+}
+bool has_local_rope(const ModelFacts& facts) {
+  return facts.rope_local_theta != 0;
+}
 bool rotates_some(const ModelFacts& facts) {
   return facts.rope_dims != 0;
 }
@@ -67,6 +79,8 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::joint_norm, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::sinks, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::norms, AnyNamed{kNormPlacementNames}},
+    Rule{&ModelFacts::norm_offset, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
@@ -81,6 +95,12 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::expert_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::router_scale, kRouterScaleLimit},
     Rule{&ModelFacts::norm_epsilon, kNormEpsilonLimit},
+    Rule{&ModelFacts::embedding_scale, kScaleLimit},
+    Rule{&ModelFacts::residual_scale, kScaleLimit},
+    Rule{&ModelFacts::attention_scale, kScaleLimit, scales_attention},
+    Rule{&ModelFacts::attention_soft_cap, kScaleLimit, caps_attention},
+    Rule{&ModelFacts::logit_scale, kScaleLimit},
+    Rule{&ModelFacts::logit_soft_cap, kScaleLimit, caps_logits},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
     Rule{&ModelFacts::weight_group, IntegerChoice{kWeightGroups}, has_integers},
     Rule{&ModelFacts::weight_zeros, IntegerChoice{kNoOrYes}},
@@ -104,6 +124,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::rope_beta_fast, kRopeBetaLimit},
     Rule{&ModelFacts::rope_beta_slow, kRopeBetaLimit},
     Rule{&ModelFacts::rope_attention_factor, kRopeAttentionFactorLimit},
+    Rule{&ModelFacts::rope_local_theta, kRopeThetaLimit, has_local_rope},
 };
 
 Error refusal(ExitCode code, const Place& place, const std::string& expected) {
@@ -209,6 +230,22 @@ void check_joint_norm(const StatedFacts& stated) {
   }
 }
 
+/// What does not go with norms behind blocks, or with a scale of what these give.
+void check_blocks(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  const auto refuse = [&](const Fact& fact, const std::string& expected) {
+    throw refusal(stated.unsupported, stated.place(fact), expected);
+  };
+  const bool follows = norms_after(norm_placement(facts));
+  if (follows && has_experts(facts)) refuse(&ModelFacts::num_experts, "no experts where norms follow blocks");
+  if (follows && facts.weight_order != 0)
+    refuse(&ModelFacts::weight_order, "inputs in natural order where norms follow blocks");
+  if (facts.residual_scale == 1) return;
+  if (follows) refuse(&ModelFacts::residual_scale, "1 where norms follow blocks");
+  if (facts.o_bias != 0 || facts.expert_bias != 0)
+    refuse(&ModelFacts::residual_scale, "1 where outputs of blocks have biases");
+}
+
 /// Integers that a kernel can be made for.
 void check_weights(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
@@ -252,8 +289,9 @@ void check_together(const StatedFacts& stated) {
   }
   if (facts.head_norm != 0 && !can_norm_heads(facts.head_dim)) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::head_dim),
-                  "64 or 128 where heads are normed");
+                  "64, 128 or 256 where heads are normed");
   }
+  check_blocks(stated);
   check_joint_norm(stated);
   check_weights(stated);
   if (facts.rope_dims > facts.head_dim) {
@@ -317,11 +355,37 @@ void check_windows(const StatedFacts& stated) {
   }
 }
 
+/// Of what rotates the heads of layers.
+void check_ropes(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  const auto refuse = [&](ExitCode code, const std::string& expected) {
+    Place place = stated.ropes_place;
+    if (place.file.empty()) place = {.file = stated.file, .key = "rope.layers", .got = show_ropes(facts)};
+    throw refusal(code, place, expected);
+  };
+  if (lists_ropes(facts) && facts.num_layers > kMostListedLayers)
+    refuse(stated.unsupported, fmt::format("the same for all of more than {} layers", kMostListedLayers));
+  bool is_local = false;
+  for (int layer = 0; layer < kMostListedLayers; ++layer) {
+    const int32_t rope = facts.layer_rope[layer];
+    if (rope < 0 || rope >= kLayerRopes || (rope != kMainRope && layer >= facts.num_layers))
+      refuse(ExitCode::kBadFile, fmt::format("0 to {}, of each layer", kLayerRopes - 1));
+    is_local = is_local || rope == kLocalRope;
+  }
+  if (is_local && !has_local_rope(facts)) refuse(ExitCode::kBadFile, "no layer with a theta of its own");
+  if (!is_local && has_local_rope(facts)) {
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::rope_local_theta),
+                  "nothing where no layer has a theta of its own");
+  }
+}
+
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
   static const ModelFacts facts = {.o_bias = 1,  // so that all are visited
                                    .joint_norm = 1,
                                    .sinks = 1,
+                                   .norms = 1,
+                                   .norm_offset = 1,
                                    .rope_dims = 1,
                                    .weight_minima = 1,
                                    .weight_block = 1,
@@ -335,7 +399,14 @@ std::string key_of(const Fact& fact) {
                                    .router_scores = 1,
                                    .router_bias = 1,
                                    .expert_bias = 1,
-                                   .router_scale = 0};
+                                   .router_scale = 0,
+                                   .embedding_scale = 0,
+                                   .residual_scale = 0,
+                                   .attention_scale = 1,
+                                   .attention_soft_cap = 1,
+                                   .logit_scale = 0,
+                                   .logit_soft_cap = 1,
+                                   .rope_local_theta = 1};
   const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
   std::string found;
   for_each_fact(facts, [&](const char* name, const auto& value) {
@@ -414,6 +485,14 @@ void StatedFacts::state_windows(const std::vector<int64_t>& windows, Place place
   windows_place = std::move(place);
 }
 
+void StatedFacts::state_ropes(const std::vector<int64_t>& ropes, Place place) {
+  for (int layer = 0; !ropes.empty() && layer < std::min<int>(facts.num_layers, kMostListedLayers); ++layer) {
+    const int64_t rope = ropes[static_cast<size_t>(layer) % ropes.size()];
+    facts.layer_rope[layer] = static_cast<int32_t>(std::clamp<int64_t>(rope, -1, kLayerRopes));
+  }
+  ropes_place = std::move(place);
+}
+
 void StatedFacts::state_mxfp4_experts(const Place& place) {
   constexpr int kE2m1Bits = 4;
   state(&ModelFacts::further_bits, kE2m1Bits, place);
@@ -446,10 +525,11 @@ std::string show_ffn(const ModelFacts& facts) {
   return fmt::format("[{}]", fmt::join(facts.layer_ffn, facts.layer_ffn + count, ", "));
 }
 
-std::string show_windows(const ModelFacts& facts) {
-  const std::span<const int32_t> all =
-      std::span(facts.layer_window)
-          .first(static_cast<size_t>(std::clamp(facts.num_layers, 0, kMostListedLayers)));
+namespace {
+
+/// Numbers of the layers, as few as repeat themselves.
+std::string show_listed(std::span<const int32_t> listed, int num_layers) {
+  const auto all = listed.first(static_cast<size_t>(std::clamp(num_layers, 0, kMostListedLayers)));
   size_t period = 1;
   const auto repeats = [&] {
     for (size_t i = period; i < all.size(); ++i) {
@@ -459,6 +539,16 @@ std::string show_windows(const ModelFacts& facts) {
   };
   while (!repeats()) ++period;
   return fmt::format("[{}]", fmt::join(all.first(std::min(period, all.size())), ", "));
+}
+
+}  // namespace
+
+std::string show_windows(const ModelFacts& facts) {
+  return show_listed(facts.layer_window, facts.num_layers);
+}
+
+std::string show_ropes(const ModelFacts& facts) {
+  return show_listed(facts.layer_rope, facts.num_layers);
 }
 
 std::string describe_limit(const Fact& fact) {
@@ -485,12 +575,18 @@ void check_same(const StatedFacts& stated, const ModelFacts& expected, const std
     throw refusal(ExitCode::kMismatch, stated.windows_place.file.empty() ? place : stated.windows_place,
                   fmt::format("{} ({})", show_windows(expected), whose));
   }
+  if (!std::ranges::equal(stated.facts.layer_rope, expected.layer_rope)) {
+    const Place place = {.file = stated.file, .key = "rope.layers", .got = show_ropes(stated.facts)};
+    throw refusal(ExitCode::kMismatch, stated.ropes_place.file.empty() ? place : stated.ropes_place,
+                  fmt::format("{} ({})", show_ropes(expected), whose));
+  }
 }
 
 void check(const StatedFacts& stated) {
   for (const Rule& rule : kRules) check_limit(stated, rule);
   check_listed(stated);
   check_windows(stated);
+  check_ropes(stated);
   check_together(stated);
 }
 

@@ -25,7 +25,8 @@ struct StatedFacts {
   ModelFacts facts = {};
   std::vector<std::pair<Fact, Place>> places = {};
   size_t listed_layers = 0;  // for how many layers `ffn` was stated; 0: for all
-  Place windows_place = {};  // where windows of layers are stated
+  Place windows_place = {};  // where windows of layers are stated,
+  Place ropes_place = {};    // and what rotates their heads
 
   /// What is stated last counts. Integers beyond 32 bits become the nearest that fits, which no limit allows.
   void state(int32_t ModelFacts::*fact, int64_t value, Place place);
@@ -38,6 +39,9 @@ struct StatedFacts {
 
   /// Windows of the layers, which take turns. Behind num_layers.
   void state_windows(const std::vector<int64_t>& windows, Place place);
+
+  /// What rotates the heads of the layers, each a LayerRope; they take turns likewise.
+  void state_ropes(const std::vector<int64_t>& ropes, Place place);
 
   /// Experts of all layers are in MXFP4. Behind the other facts of layers.
   void state_mxfp4_experts(const Place& place);
@@ -54,6 +58,9 @@ std::string show_ffn(const ModelFacts& facts);
 
 /// Windows of the layers as models/*.yaml have them: as few as repeat themselves.
 std::string show_windows(const ModelFacts& facts);
+
+/// What rotates their heads, likewise.
+std::string show_ropes(const ModelFacts& facts);
 
 /// What the fact may be by itself: "a multiple of 64 from 64 to 65536".
 std::string describe_limit(const Fact& fact);

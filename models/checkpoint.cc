@@ -116,6 +116,20 @@ std::array<LinearStack, 3> interleaved_mixture_stacks(const ModelFacts& facts, c
   return with_router(facts, names, std::move(gate_up), std::move(down));
 }
 
+/// As most families call them.
+std::vector<std::string> default_norms(NormPlacement norms) {
+  switch (norms) {
+    case NormPlacement::kBefore:
+      return {"input_layernorm", "post_attention_layernorm"};
+    case NormPlacement::kAround:
+      return {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+              "post_feedforward_layernorm"};
+    case NormPlacement::kAfter:
+      return {"post_attention_layernorm", "post_feedforward_layernorm"};
+  }
+  return {};
+}
+
 }  // namespace
 
 int64_t LinearStack::rows() const {
@@ -131,16 +145,17 @@ std::string in_layer(int layer, const std::string& name) {
   return fmt::format("{}{}.{}", kLayersPrefix, layer, name);
 }
 
-Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, const MixtureNames& mixture) {
+Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, const MixtureNames& mixture,
+                           const LayerNames& names) {
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv = int64_t{facts.num_kv_heads} * facts.head_dim;
   const bool is_fused = projections == Projections::kFused;
   const Graph graph = build_graph(facts);
-  Checkpoint checkpoint = {.embedding = "model.embed_tokens",
+  Checkpoint checkpoint = {.embedding = names.prefix + "model.embed_tokens",
                            .stacks = {},
                            .other_stacks = {},
                            .norms = {},
-                           .head_norms = {"self_attn.q_norm", "self_attn.k_norm"},
+                           .head_norms = names.head_norms,
                            .router_bias = mixture.router_bias,
                            .sinks = "self_attn.sinks"};
   const auto add = [&](LinearStack stack) { checkpoint.stacks.push_back(std::move(stack)); };
@@ -169,12 +184,13 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
       add(is_fused ? fused("mlp.gate_up_proj", gate_up) : gate_up);
       add(apart(ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}));
     }
-    checkpoint.norms.push_back({"input_layernorm", "post_attention_layernorm"});
+    checkpoint.norms.push_back(names.norms.empty() ? default_norms(norm_placement(facts)) : names.norms);
   }
-  const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : "lm_head";
+  const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : names.prefix + "lm_head";
   add(apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}}));
   grow();
-  checkpoint.norms.push_back({"model.norm"});
+  checkpoint.norms.push_back({names.prefix + "model.norm"});
+  checkpoint.layers_prefix = names.prefix + kLayersPrefix;
   return checkpoint;
 }
 

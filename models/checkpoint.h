@@ -107,9 +107,16 @@ struct MixtureNames {
   bool is_interleaved = false;
 };
 
+/// What a family calls otherwise of a layer.
+struct LayerNames {
+  std::vector<std::string> norms = {};  // in the order in which they are applied; empty: as most call them
+  std::array<std::string, 2> head_norms = {"self_attn.q_norm", "self_attn.k_norm"};
+  std::string prefix = {};  // of all names
+};
+
 /// Named as transformers names the tensors of Llama, and those who followed it. Experts may also be named as version 5 holds
 /// those of all families in memory: gate and up of all experts in one tensor, and down in another.
-Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections,
-                           const MixtureNames& mixture = {});
+Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, const MixtureNames& mixture = {},
+                           const LayerNames& names = {});
 
 }  // namespace soliton

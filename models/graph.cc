@@ -11,7 +11,7 @@ namespace soliton {
 namespace {
 
 enum VectorIndex : int { kQkv, kHeads, kPostAttention, kFfn, kHidden, kCandidates };
-enum NormIndex : int { kAttentionNorm, kFfnNorm, kNextNorm };
+constexpr int kAttentionNorm = 0;
 
 constexpr int kDefaultGroup = 128;  // of columns that all share one scale: it is repeated
 
@@ -24,7 +24,11 @@ std::string named(const std::string& name, int kind) {
 class KindBuilder {
  public:
   KindBuilder(const ModelFacts& facts, Graph& graph)
-      : facts_(facts), graph_(graph), kind_(static_cast<int>(graph.kinds.size())) {}
+      : facts_(facts),
+        graph_(graph),
+        kind_(static_cast<int>(graph.kinds.size())),
+        next_norm_(norms_of_layer(norm_placement(facts))),
+        ffn_norm_(next_norm_ / 2) {}
 
   /// `ffn`: see ffn_of_layer(); `further`: see further_of_layer().
   void add(int ffn, int32_t further) {
@@ -35,7 +39,7 @@ class KindBuilder {
     } else {
       add_dense(ffn);
     }
-    graph_.kinds.push_back({.ops = std::move(ops_), .num_norms = kNextNorm});
+    graph_.kinds.push_back({.ops = std::move(ops_), .num_norms = next_norm_});
   }
 
  private:
@@ -87,7 +91,7 @@ class KindBuilder {
             .reads = kHeads,
             .writes = kPostAttention,
             .output = OutputKind::kResidual,
-            .norm = kFfnNorm,
+            .norm = ffn_norm_,
             .appends = true});
   }
 
@@ -100,13 +104,13 @@ class KindBuilder {
             .routes = routes,
             .input = InputKind::kNormed,
             .output = OutputKind::kSwiglu,
-            .norm = kFfnNorm});
+            .norm = ffn_norm_});
     add_op({.name = "down",
             .matrix = add_matrix(down),
             .reads = gated,
             .writes = kHidden,
             .output = OutputKind::kResidual,
-            .norm = kNextNorm});
+            .norm = next_norm_});
   }
 
   void add_dense(int ffn) {
@@ -134,7 +138,7 @@ class KindBuilder {
             .writes = routes,
             .input = InputKind::kNormed,
             .output = OutputKind::kRouter,
-            .norm = kFfnNorm});
+            .norm = ffn_norm_});
     const auto experts = [&](ExpertAxis axis) {
       return ExpertParts{axis, stored_experts(facts_), used_experts(facts_)};
     };
@@ -157,9 +161,16 @@ class KindBuilder {
   const ModelFacts& facts_;
   Graph& graph_;
   const int kind_;
+  const int next_norm_;  // the first of the next layer, and before it those of this one
+  const int ffn_norm_;
   int32_t further_ = 0;
   std::vector<GraphOp> ops_;
 };
+
+/// See Layer::rope.
+int rope_table(int32_t rope) {
+  return rope == kNoRope ? kNone : rope == kLocalRope ? 1 : 0;
+}
 
 /// What stands once, behind the layers.
 void add_head(const ModelFacts& facts, Graph& graph) {
@@ -217,13 +228,14 @@ Graph build_graph(const ModelFacts& facts) {
   Graph graph;
   graph.vectors = {{.name = "qkv", .elements = qkv_words(facts)},
                    {.name = "heads", .elements = heads},
-                   {.name = "post_attention", .elements = facts.hidden},
+                   {.name = "post_attention", .elements = block_output_words(facts)},
                    {.name = "ffn", .elements = 0},
-                   {.name = "hidden", .elements = facts.hidden},
+                   {.name = "hidden", .elements = block_output_words(facts)},
                    {.name = "candidates", .elements = 0}};  // one of each CTA: the plan knows how many
   std::vector<std::pair<int, int32_t>> kinds;  // each one's ffn, and which of its matrices have further_bits
   for (int layer = 0; layer < facts.num_layers; ++layer) {
     if (has_windows(facts)) graph.windows.push_back(window_of_layer(facts, layer));
+    if (lists_ropes(facts)) graph.ropes.push_back(rope_table(rope_of_layer(facts, layer)));
     const std::pair kind(ffn_of_layer(facts, layer), further_of_layer(facts, layer));
     const auto found = std::find(kinds.begin(), kinds.end(), kind);
     graph.layers.push_back(static_cast<int>(found - kinds.begin()));

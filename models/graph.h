@@ -42,7 +42,8 @@ struct GraphOp {
   InputKind input = InputKind::kVector;
   OutputKind output = OutputKind::kResidual;
   // Among the norms of its kind of layer: of what the op reads; of an op that writes the residual stream, that of its
-  // reader. The one behind the last is the first of the next layer, of whatever kind.
+  // reader. The one behind the last is the first of the next layer, of whatever kind. Where norms follow blocks, the one
+  // before it is that of the block; and where none is before blocks, nothing but that is meant.
   int norm = kNone;
   bool appends = false;  // appends the step's keys and values to the cache
 };
@@ -50,23 +51,27 @@ struct GraphOp {
 /// What layers may be.
 struct LayerKind {
   std::vector<GraphOp> ops;  // in order
-  int num_norms = 0;         // RMS norms of the residual stream: bf16 [hidden] each
+  int num_norms = 0;  // RMS norms of the residual stream, or of what is added to it: bf16 [hidden] each
 };
 
 struct Graph {
   std::vector<GraphVector> vectors;  // all kinds exchange the same, each as many elements of it as it has
   int squares =
       kNone;  // several rows: the vector of sums of squares of each CTA's columns of the residual stream
+  int block = kNone;                  // several rows, where norms follow blocks: what these give,
+  int block_squares = kNone;          // and its sums of squares
   std::vector<GraphMatrix> matrices;  // of one kind after another
   std::vector<LayerKind> kinds;       // the last: what stands once, behind the layers
   std::vector<int> layers;            // the kind of each, in order, and that of what stands once
   std::vector<int> windows;           // of each layer, see Layer::window; empty where none has one
+  std::vector<int> ropes;             // of each layer, see Layer::rope; empty where all have the first table
 
   int num_layers() const { return static_cast<int>(layers.size()) - 1; }
   int once() const { return layers.back(); }
   const LayerKind& kind_of(int layer) const { return kinds[layers[layer]]; }
   /// Of a layer, or of what stands once.
   int window(size_t layer) const { return layer < windows.size() ? windows[layer] : 0; }
+  int rope(size_t layer) const { return layer < ropes.size() ? ropes[layer] : 0; }
   /// Calls body(op, layer) for all ops of a step, in order.
   template <class Body>
   void for_each_op(const Body& body) const {

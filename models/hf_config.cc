@@ -118,9 +118,13 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   read_fact(config["hidden_size"], &ModelFacts::hidden, stated);
   read_ffn(config["intermediate_size"], stated);
   read_fact(config["num_hidden_layers"], &ModelFacts::num_layers, stated);
-  read_fact(config["num_attention_heads"], &ModelFacts::num_heads, stated);
-  read_fact(config["vocab_size"], &ModelFacts::vocabulary, stated);
-  read_fact(config["max_position_embeddings"], &ModelFacts::max_context, stated);
+  const auto read_size = [&](const char* member, int32_t ModelFacts::*fact, std::optional<int32_t> absent) {
+    if (absent && is_absent(config, member)) return read_fact_or(config[member], fact, *absent, stated);
+    read_fact(config[member], fact, stated);
+  };
+  read_size("num_attention_heads", &ModelFacts::num_heads, family.absent_heads);
+  read_size("vocab_size", &ModelFacts::vocabulary, family.absent_vocabulary);
+  read_size("max_position_embeddings", &ModelFacts::max_context, family.absent_context);
   const int32_t implied_kv_heads = is_absent(config, "num_key_value_heads")
                                        ? family.absent_kv_heads.value_or(facts.num_heads)
                                        : facts.num_heads;
@@ -135,19 +139,24 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
     state_flag(fact, boolean_or(config[member], fallback), config[member].place(), stated);
   };
   state_either(&ModelFacts::qkv_bias, family.qkv_bias_member, family.qkv_bias, "biases of q, k and v");
-  const char* const o_bias_member = family.o_bias ? family.qkv_bias_member : nullptr;
+  const char* const o_bias_member = family.o_bias ? family.qkv_bias_member : family.o_bias_member;
   state_either(&ModelFacts::o_bias, o_bias_member, family.o_bias, "biases of o");
   state_either(&ModelFacts::sinks, nullptr, family.sinks, "sinks");
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");
+  state_either(&ModelFacts::norm_offset, nullptr, family.norm_offset, "norms by 1 + weight");
+  Place placement = part_of(family_place, "norms");
+  placement.got = kNormPlacementNames[static_cast<int32_t>(family.norms)];
+  stated.state(&ModelFacts::norms, static_cast<int32_t>(family.norms), std::move(placement));
   const JsonView tied = config["tie_word_embeddings"];
-  state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, false), tied.place(), stated);
+  state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, family.absent_tied), tied.place(), stated);
   read_activation(config, family, stated);
   read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
+  if (family.read_further != nullptr) family.read_further(config, stated);
 }
 
 /// The object that describes RoPE, whichever schema it comes from; may be null.
-JsonView find_rope(const JsonView& config) {
+JsonView find_rope(const JsonView& config, const Family& family) {
   const JsonView scaling = config["rope_scaling"];
   const JsonView parameters = config["rope_parameters"];
   if (parameters.is_null()) return scaling;
@@ -158,6 +167,8 @@ JsonView find_rope(const JsonView& config) {
   const bool nested = !members.empty() && std::all_of(members.begin(), members.end(),
                                                       [](const json& member) { return member.is_object(); });
   if (!nested) return parameters;
+  if (family.ropes == Ropes::kOfWindows && members.contains("full_attention"))
+    return parameters["full_attention"];
   for (const json& member : members) {
     if (member != members.front()) {
       throw parameters.error(ExitCode::kMismatch, "expected the same for every layer type, got differences");
@@ -239,13 +250,12 @@ void read_rotary_factor(const JsonView& view, const Family& family, StatedFacts&
 }
 
 void read_rope(const JsonView& config, const Family& family, StatedFacts& stated) {
-  constexpr double kDefaultTheta = 10000.0;
   const JsonView top_theta = config["rope_theta"];
-  read_fact_or(top_theta, &ModelFacts::rope_theta, kDefaultTheta, stated);
+  read_fact_or(top_theta, &ModelFacts::rope_theta, family.absent_rope_theta, stated);
   stated.facts.rope_dims =
       static_cast<int32_t>(stated.facts.head_dim * family.absent_rotary_factor.value_or(0));
   read_rotary_factor(config["partial_rotary_factor"], family, stated);
-  const JsonView rope = find_rope(config);
+  const JsonView rope = find_rope(config, family);
   if (rope.is_null() && family.states_rope)
     throw config["rope_scaling"].error("expected an object, got nothing");
   if (rope.is_null()) {
@@ -319,6 +329,19 @@ bool has_mxfp4(const JsonView& config, const Family& family) {
          family.mixture->names.is_interleaved;
 }
 
+Checkpoint checkpoint_of(const Family& family, const ModelFacts& facts) {
+  LayerNames names;
+  for (const char* norm : family.norm_names) {
+    if (norm != nullptr) names.norms.emplace_back(norm);
+  }
+  for (size_t i = 0; i < family.head_norm_names.size(); ++i) {
+    if (family.head_norm_names[i] != nullptr) names.head_norms[i] = family.head_norm_names[i];
+  }
+  if (family.tensors_prefix != nullptr) names.prefix = family.tensors_prefix;
+  return make_checkpoint(facts, family.projections, family.mixture ? family.mixture->names : MixtureNames{},
+                         names);
+}
+
 std::string read_dtype(const JsonView& config) {
   const JsonView current = config["dtype"];
   const JsonView legacy = config["torch_dtype"];
@@ -360,12 +383,14 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
   HfConfig config;
   const Family& family = read_family(root);
   config.architecture = family.architecture;
-  refuse_unsupported(root, family);
+  const JsonView text = family.text_member == nullptr ? root : root[family.text_member];
+  refuse_unsupported(text, family);
   StatedFacts stated = {.file = file, .unsupported = ExitCode::kMismatch};
-  read_sizes(root, family, stated);
-  read_layer_windows(root, family, stated);
-  if (family.mixture.has_value()) read_experts(root, *family.mixture, stated);
-  read_rope(root, family, stated);
+  read_sizes(text, family, stated);
+  read_layer_windows(text, family, stated);
+  if (family.mixture.has_value()) read_experts(text, *family.mixture, stated);
+  read_rope(text, family, stated);
+  read_layer_ropes(text, family, stated);
   if (has_mxfp4(root, family)) stated.state_mxfp4_experts(root["quantization_config"].place());
   config.quantization = std::move(quantization);
   state_quantization(root, config.quantization, stated);
@@ -374,11 +399,10 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
     for (auto& [fact, place] : stated.places) place.key = rename(place.key);
   }
   check(stated);
-  config.ends_with_window = end_context_with_window(root, family, stated);
+  config.ends_with_window = end_context_with_window(text, family, stated);
   config.facts = stated.facts;
   config.stated = stated;
-  config.checkpoint = make_checkpoint(config.facts, family.projections,
-                                      family.mixture ? family.mixture->names : MixtureNames{});
+  config.checkpoint = checkpoint_of(family, config.facts);
   if (family.further_layers != nullptr && !root[family.further_layers].is_null()) {
     config.checkpoint.further_layers =
         static_cast<int>(root[family.further_layers].integer(0, kLayersLimit.max));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/hf_members.h"
+#include "models/limits.h"
 
 namespace soliton {
 namespace {
@@ -18,13 +19,14 @@ void expect_constant(const JsonView& view, float constant) {
 }  // namespace
 
 void read_activation(const JsonView& config, const Family& family, StatedFacts& stated) {
-  const JsonView view = config["hidden_act"];
+  const JsonView view = config[family.activation_member];
   Place place = view.place();
   if (view.is_null()) place.got = kActivationNames[0];
   int32_t activation = find_activation(view.is_null() ? place.got : view.string());
   if (activation < 0 || activation == static_cast<int32_t>(Activation::kClampedSwiglu)) {
-    throw view.error(ExitCode::kMismatch, "expected \"{}\" or \"{}\", got {}", kActivationNames[0],
-                     kActivationNames[1], view.describe());
+    throw view.error(ExitCode::kMismatch, "expected \"{}\", \"{}\" or \"{}\", got {}", kActivationNames[0],
+                     kActivationNames[1], kActivationNames[static_cast<size_t>(Activation::kGelu)],
+                     view.describe());
   }
   if (family.activation) {
     if (activation != static_cast<int32_t>(Activation::kSilu))
@@ -40,8 +42,14 @@ void read_activation(const JsonView& config, const Family& family, StatedFacts& 
 void read_layer_windows(const JsonView& config, const Family& family, StatedFacts& stated) {
   if (family.window != Window::kLayers) return;
   const JsonView types = config["layer_types"];
-  std::vector<bool> slides = {true, false};
-  if (!types.is_null()) {
+  if (types.is_null() && !is_absent(config, "sliding_window") && config["sliding_window"].is_null()) return;
+  std::vector<bool> slides;
+  if (types.is_null()) {
+    int64_t period = family.window_period;
+    if (family.window_period_member != nullptr && !config[family.window_period_member].is_null())
+      period = config[family.window_period_member].integer(1, kLayersLimit.max);
+    for (int64_t layer = 1; layer <= period; ++layer) slides.push_back(layer % period != 0);
+  } else {
     slides.clear();
     for (size_t i = 0; i < types.array_size(); ++i) {
       const std::string type = types[i].string();
@@ -65,6 +73,82 @@ void read_layer_windows(const JsonView& config, const Family& family, StatedFact
   Place place = width.place();
   place.got = fmt::format("{}", window);
   stated.state_windows(windows, std::move(place));
+}
+
+namespace {
+
+/// What rotates layers with a window: of the default kind, by a theta of its own.
+void read_local_rope(const JsonView& config, const Family& family, StatedFacts& stated) {
+  const JsonView nested = config["rope_parameters"];
+  const bool is_nested = !nested.is_null() && nested["sliding_attention"].is_object();
+  JsonView theta = is_nested                              ? nested["sliding_attention"]["rope_theta"]
+                   : family.local_theta_member != nullptr ? config[family.local_theta_member]
+                                                          : config["rope_local_base_freq"];
+  if (is_nested) {
+    const JsonView kind = nested["sliding_attention"]["rope_type"];
+    if (!kind.is_null() && kind.string() != rope_name(RopeKind::kDefault))
+      throw kind.error(ExitCode::kMismatch, "expected \"default\", got {}: not supported", kind.describe());
+  }
+  const double value = theta.is_null() ? family.absent_local_theta : theta.number();
+  const bool is_alike = stated.facts.rope_kind == RopeKind::kDefault && stated.facts.rope_theta == value;
+  if (is_alike) return;
+  std::vector<int64_t> ropes;
+  bool is_local = false;
+  for (int layer = 0; layer < std::min(stated.facts.num_layers, kMostListedLayers); ++layer) {
+    ropes.push_back(window_of_layer(stated.facts, layer) != 0 ? kLocalRope : kMainRope);
+    is_local = is_local || ropes.back() == kLocalRope;
+  }
+  if (!is_local) return;
+  stated.state_ropes(ropes, theta.place());
+  Place place = theta.place();
+  place.got = fmt::format("{}", value);
+  stated.state(&ModelFacts::rope_local_theta, value, std::move(place));
+}
+
+/// Layers that rotate nothing, as a list says, or where windows are missing.
+void read_unrotated(const JsonView& config, const Family& family, StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  std::vector<int64_t> ropes;
+  if (family.ropes == Ropes::kByWindows) {
+    if (!has_windows(facts)) return;
+    for (int layer = 0; layer < std::min(facts.num_layers, kMostListedLayers); ++layer)
+      ropes.push_back(window_of_layer(facts, layer) != 0 ? kMainRope : kNoRope);
+    return stated.state_ropes(ropes, config["layer_types"].place());
+  }
+  const JsonView listed = config["no_rope_layers"];
+  if (listed.is_null()) {
+    const JsonView view = config["no_rope_layer_interval"];
+    const int64_t interval = view.is_null() ? 4 : view.integer(1, kLayersLimit.max);
+    for (int64_t layer = 1; layer <= interval; ++layer)
+      ropes.push_back(layer % interval != 0 ? kMainRope : kNoRope);
+    return stated.state_ropes(ropes, view.place());
+  }
+  if (std::cmp_less(listed.array_size(), facts.num_layers)) {
+    throw listed.error("expected one for each of {} layers (num_hidden_layers), got {}", facts.num_layers,
+                       listed.array_size());
+  }
+  for (size_t i = 0; std::cmp_less(i, facts.num_layers); ++i)
+    ropes.push_back(listed[i].integer(0, 1) != 0 ? kMainRope : kNoRope);
+  stated.state_ropes(ropes, listed.place());
+}
+
+}  // namespace
+
+void read_layer_ropes(const JsonView& config, const Family& family, StatedFacts& stated) {
+  if (family.ropes == Ropes::kOfWindows) read_local_rope(config, family, stated);
+  if (family.ropes == Ropes::kByWindows || family.ropes == Ropes::kListed)
+    read_unrotated(config, family, stated);
+}
+
+void read_scale(const JsonView& config, const char* member, double ModelFacts::*fact, double absent,
+                StatedFacts& stated) {
+  read_fact_or(config[member], fact, absent, stated);
+}
+
+void read_soft_cap(const JsonView& config, const char* member, double ModelFacts::*fact, double absent,
+                   StatedFacts& stated) {
+  if (is_absent(config, member)) return read_fact_or(config[member], fact, absent, stated);
+  if (!config[member].is_null()) read_fact(config[member], fact, stated);
 }
 
 }  // namespace soliton

@@ -12,4 +12,13 @@ void read_activation(const JsonView& config, const Family& family, StatedFacts& 
 /// Windows of the layers that have some. Behind num_layers.
 void read_layer_windows(const JsonView& config, const Family& family, StatedFacts& stated);
 
+/// What rotates the heads of the layers. Behind the windows, and RoPE.
+void read_layer_ropes(const JsonView& config, const Family& family, StatedFacts& stated);
+
+/// For Family::read_further. A member that may be absent, or null, which means `absent`; and one that is no cap if it is null.
+void read_scale(const JsonView& config, const char* member, double ModelFacts::*fact, double absent,
+                StatedFacts& stated);
+void read_soft_cap(const JsonView& config, const char* member, double ModelFacts::*fact, double absent,
+                   StatedFacts& stated);
+
 }  // namespace soliton

@@ -38,6 +38,16 @@ void read_ffn(const StrictYaml& yaml, StatedFacts& stated) {
   stated.state_layers(ffns, std::move(place));
 }
 
+/// What rotates the heads of the layers, which take turns.
+void read_layer_ropes(const StrictYaml& rope, StatedFacts& stated) {
+  if (!rope.has("layers")) return;
+  const std::vector<int64_t> ropes =
+      rope.any_integers("layers", "a list: of each layer 0, 1 (local_theta) or 2 (not rotated)");
+  Place place = rope.place("layers");
+  place.got = fmt::format("[{}]", fmt::join(ropes, ", "));
+  stated.state_ropes(ropes, std::move(place));
+}
+
 /// Of the layers, which take turns.
 void read_windows(const StrictYaml& yaml, StatedFacts& stated) {
   if (!yaml.has("windows")) return;
@@ -152,8 +162,11 @@ const std::initializer_list<std::string_view> kRopeKeys = {"kind",
                                                            "beta_fast",
                                                            "beta_slow",
                                                            "attention_factor",
-                                                           "truncate"};
-constexpr std::array<std::string_view, 3> kCommonRopeKeys = {"kind", "theta", "dims"};
+                                                           "truncate",
+                                                           "local_theta",
+                                                           "layers"};
+constexpr std::array<std::string_view, 5> kCommonRopeKeys = {"kind", "theta", "dims", "local_theta",
+                                                             "layers"};
 
 /// What a kind of RoPE says beside its theta.
 struct RopeKeys {
@@ -200,6 +213,8 @@ void read_rope(const StrictYaml& rope, StatedFacts& stated) {
   }
   read_fact(rope, "theta", &ModelFacts::rope_theta, stated);
   read_fact_if_there(rope, "dims", &ModelFacts::rope_dims, stated);
+  read_fact_if_there(rope, "local_theta", &ModelFacts::rope_local_theta, stated);
+  read_layer_ropes(rope, stated);
   for (const std::string_view key : kRopeKeys) {
     const bool is_common = std::ranges::find(kCommonRopeKeys, key) != kCommonRopeKeys.end();
     if (is_common || !rope.has(key) || rope_has(facts.rope_kind, key)) continue;
@@ -222,10 +237,36 @@ ModelConfig load_model_config(const std::filesystem::path& path) {
 }
 
 ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) {
-  yaml.allow_keys({"name",         "hidden",     "ffn",          "num_layers", "num_heads", "num_kv_heads",
-                   "head_dim",     "vocabulary", "tied_lm_head", "qkv_bias",   "o_bias",    "head_norm",
-                   "joint_norm",   "sinks",      "windows",      "activation", "kv_bits",   "max_context",
-                   "norm_epsilon", "experts",    "quantization", "rope"});
+  yaml.allow_keys({"name",
+                   "hidden",
+                   "ffn",
+                   "num_layers",
+                   "num_heads",
+                   "num_kv_heads",
+                   "head_dim",
+                   "vocabulary",
+                   "tied_lm_head",
+                   "qkv_bias",
+                   "o_bias",
+                   "head_norm",
+                   "joint_norm",
+                   "sinks",
+                   "norms",
+                   "norm_offset",
+                   "windows",
+                   "activation",
+                   "kv_bits",
+                   "max_context",
+                   "norm_epsilon",
+                   "embedding_scale",
+                   "residual_scale",
+                   "attention_scale",
+                   "attention_soft_cap",
+                   "logit_scale",
+                   "logit_soft_cap",
+                   "experts",
+                   "quantization",
+                   "rope"});
   const std::string name = yaml.name_of_file();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
@@ -244,6 +285,15 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   read_flag_if_there(yaml, "head_norm", &ModelFacts::head_norm, stated);
   read_flag_if_there(yaml, "joint_norm", &ModelFacts::joint_norm, stated);
   read_flag_if_there(yaml, "sinks", &ModelFacts::sinks, stated);
+  if (yaml.has("norms"))
+    stated.state(&ModelFacts::norms, find_norm_placement(yaml.text("norms")), yaml.place("norms"));
+  read_flag_if_there(yaml, "norm_offset", &ModelFacts::norm_offset, stated);
+  read_fact_if_there(yaml, "embedding_scale", &ModelFacts::embedding_scale, stated);
+  read_fact_if_there(yaml, "residual_scale", &ModelFacts::residual_scale, stated);
+  read_fact_if_there(yaml, "attention_scale", &ModelFacts::attention_scale, stated);
+  read_fact_if_there(yaml, "attention_soft_cap", &ModelFacts::attention_soft_cap, stated);
+  read_fact_if_there(yaml, "logit_scale", &ModelFacts::logit_scale, stated);
+  read_fact_if_there(yaml, "logit_soft_cap", &ModelFacts::logit_soft_cap, stated);
   read_windows(yaml, stated);
   if (yaml.has("activation")) {
     stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
@@ -327,11 +377,13 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
     } else if (key == "ffn") {
       text += fmt::format("{}: {}\n", key, show_ffn(facts));
     } else if (key == "qkv_bias" || key == "o_bias" || key == "head_norm" || key == "joint_norm" ||
-               key == "sinks") {
+               key == "sinks" || key == "norm_offset") {
       if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key == "max_context") {
       if (has_windows(facts)) text += fmt::format("windows: {}\n", show_windows(facts));
       text += fmt::format("{}: {}\n", key, value);
+    } else if (key == "norms") {
+      text += fmt::format("{}: {}\n", key, kNormPlacementNames[facts.norms]);
     } else if (key == "activation") {
       if (value != 0) text += fmt::format("{}: {}\n", key, kActivationNames[facts.activation]);
     } else if (key == "kv_bits") {
@@ -345,11 +397,12 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       text += fmt::format("{}: {}\n", key, value);
     } else if (key == "rope_truncate") {
       if (facts.rope_kind == RopeKind::kYarn) rope += fmt::format("  truncate: {}\n", value != 0);
-    } else if (key == "rope_theta" || key == "rope_dims" ||
+    } else if (key == "rope_theta" || key == "rope_dims" || key == "rope_local_theta" ||
                rope_has(facts.rope_kind, key.substr(kRope.size()))) {
       rope += fmt::format("  {}: {}\n", key.substr(kRope.size()), value);
     }
   });
+  if (lists_ropes(facts)) rope += fmt::format("  layers: {}\n", show_ropes(facts));
   return text + format_experts(facts) + format_quantization(facts) + rope;
 }
 

@@ -48,7 +48,7 @@ int64_t router_bias_words(const ModelFacts& facts) {
 }
 
 int64_t rotary_token_bytes(const ModelFacts& facts) {
-  return facts.head_dim * static_cast<int64_t>(sizeof(float));
+  return int64_t{rope_tables(facts)} * facts.head_dim * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t context_token_bytes(const ModelFacts& facts) {

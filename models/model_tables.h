@@ -28,7 +28,7 @@ ModelTables model_tables(const ModelFacts& facts);
 /// Words of a layer's biases of experts' scores; 0: it has none.
 int64_t router_bias_words(const ModelFacts& facts);
 
-/// Of the rotary table, for each token of context: cosine and sine of each pair of dims, as floats.
+/// Of the rotary tables, for each token of context: cosine and sine of each pair of dims, as floats.
 int64_t rotary_token_bytes(const ModelFacts& facts);
 
 /// Device memory for each token of context, in bytes: keys, values and rotations.

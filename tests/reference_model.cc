@@ -46,6 +46,10 @@ SOLITON_WIDE_VECTORS double dot(const float* weights, const double* x, size_t si
   return sum_products(weights, x, size);
 }
 
+double capped(double value, double cap) {
+  return cap == 0 ? value : cap * std::tanh(value / cap);
+}
+
 }  // namespace
 
 uint16_t to_bf16_bits(float value) {
@@ -67,12 +71,13 @@ int argmax(std::span<const float> logits) {
   return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t> weight, double epsilon) {
+std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t> weight, double epsilon,
+                             double offset) {
   double squares = 0.0;
   for (const double value : x) squares += value * value;
   const double scale = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + epsilon);
   std::vector<double> result(x.size());
-  for (size_t i = 0; i < x.size(); ++i) result[i] = x[i] * scale * from_bf16_bits(weight[i]);
+  for (size_t i = 0; i < x.size(); ++i) result[i] = x[i] * scale * (offset + from_bf16_bits(weight[i]));
   return result;
 }
 
@@ -166,6 +171,12 @@ ReferenceModel::ReferenceModel(const ModelFacts& facts, std::shared_ptr<const Re
       weights_(std::move(weights)),
       frequencies_(rotary_frequencies(facts)),
       caches_(static_cast<size_t>(facts.num_layers)) {
+  if (facts.rope_local_theta != 0) {
+    ModelFacts local = facts;
+    local.rope_kind = RopeKind::kDefault;
+    local.rope_theta = facts.rope_local_theta;
+    local_frequencies_ = rotary_frequencies(local);
+  }
   for_each_tensor(*weights_, facts_, [&](const std::string& name, const auto& shape, const Bf16Bits& bits) {
     if (bits.size() != static_cast<size_t>(num_elements(shape))) {
       throw std::invalid_argument(name + ": size differs from the facts");
@@ -189,12 +200,13 @@ std::vector<float> ReferenceModel::step(int token, int position) {
     const Vector attended = attention(i, caches_[i], norm(residual, layer.attention_norm), position);
     Vector put_out = multiply(layer.o, attended);
     add_bias(put_out, layer.o_bias);
-    add(residual, put_out);
-    add(residual, feed_forward(layer, norm(residual, layer.ffn_norm)));
+    add(residual, put_out, layer.block_norm);
+    add(residual, feed_forward(layer, norm(residual, layer.ffn_norm)), layer.ffn_block_norm);
   }
   length_ = position + 1;
   const Bf16Bits& lm_head = facts_.tied_lm_head ? weights_->embedding : weights_->lm_head;
-  const Vector logits = multiply(lm_head, norm(residual, weights_->final_norm));
+  Vector logits = multiply(lm_head, norm(residual, weights_->final_norm));
+  for (double& logit : logits) logit = capped(logit * facts_.logit_scale, facts_.logit_soft_cap);
   return {logits.begin(), logits.end()};
 }
 
@@ -206,7 +218,8 @@ ReferenceModel::Vector ReferenceModel::round(Vector values) const {
 }
 
 ReferenceModel::Vector ReferenceModel::norm(const Vector& x, const Bf16Bits& weight) const {
-  return round(rms_norm(x, weight, facts_.norm_epsilon));
+  if (weight.empty()) return x;
+  return round(rms_norm(x, weight, facts_.norm_epsilon, facts_.norm_offset));
 }
 
 ReferenceModel::Vector ReferenceModel::multiply(const Bf16Bits& matrix, const Vector& x) const {
@@ -223,16 +236,18 @@ ReferenceModel::Vector ReferenceModel::multiply(const Bf16Bits& matrix, const Ve
 ReferenceModel::Vector ReferenceModel::embed(int token) const {
   Vector result(static_cast<size_t>(facts_.hidden));
   const uint16_t* row = weights_->embedding.data() + static_cast<size_t>(token) * result.size();
-  std::transform(row, row + result.size(), result.begin(), from_bf16_bits);
+  const auto scale = static_cast<float>(facts_.embedding_scale);
+  std::transform(row, row + result.size(), result.begin(),
+                 [&](uint16_t bits) { return scale * from_bf16_bits(bits); });
   return result;
 }
 
-ReferenceModel::Vector ReferenceModel::project(const Bf16Bits& matrix, const Bf16Bits& bias,
+ReferenceModel::Vector ReferenceModel::project(size_t layer, const Bf16Bits& matrix, const Bf16Bits& bias,
                                                const Bf16Bits& norm, const Vector& x, int position) const {
   Vector heads = multiply(matrix, x);
   add_bias(heads, bias);
   norm_heads(heads, norm);
-  rotate_heads(heads, position);
+  rotate_heads(layer, heads, position);
   return heads;
 }
 
@@ -251,11 +266,17 @@ void ReferenceModel::norm_heads(Vector& heads, const Bf16Bits& weight) const {
   }
 }
 
-void ReferenceModel::rotate_heads(Vector& heads, int position) const {
+void ReferenceModel::rotate_heads(size_t layer, Vector& heads, int position) const {
+  const int32_t rope = rope_of_layer(facts_, static_cast<int>(layer));
+  if (rope == kNoRope) return;
   const auto head_dim = static_cast<size_t>(facts_.head_dim);
   for (size_t begin = 0; begin < heads.size(); begin += head_dim) {
-    rotate(std::span(heads).subspan(begin, head_dim), position, frequencies_,
-           static_cast<float>(facts_.rope_attention_factor));
+    const std::span<double> head = std::span(heads).subspan(begin, head_dim);
+    if (rope == kLocalRope) {
+      rotate(head, position, local_frequencies_);
+    } else {
+      rotate(head, position, frequencies_, static_cast<float>(facts_.rope_attention_factor));
+    }
   }
   heads = round(std::move(heads));
 }
@@ -275,8 +296,8 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
                                                  int position) const {
   const ReferenceLayer& layer = weights_->layers[index];
   const int window = window_of_layer(facts_, static_cast<int>(index));
-  const Vector queries = project(layer.q, layer.q_bias, layer.q_norm, x, position);
-  const Vector keys = project(layer.k, layer.k_bias, layer.k_norm, x, position);
+  const Vector queries = project(index, layer.q, layer.q_bias, layer.q_norm, x, position);
+  const Vector keys = project(index, layer.k, layer.k_bias, layer.k_norm, x, position);
   append(cache.keys, keys, position);
   Vector values = multiply(layer.v, x);
   add_bias(values, layer.v_bias);
@@ -284,7 +305,8 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
 
   const auto head_dim = static_cast<size_t>(facts_.head_dim);
   const size_t heads_per_kv_head = static_cast<size_t>(facts_.num_heads / facts_.num_kv_heads);
-  const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  const double scale =
+      facts_.attention_scale != 0 ? facts_.attention_scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
   Vector output(queries.size());  // [head][head_dim]
   const auto num_heads = static_cast<size_t>(facts_.num_heads);
   const size_t end = static_cast<size_t>(position) + 1;
@@ -297,9 +319,7 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
       for (size_t d = 0; d < head_dim; ++d) {
         score += queries[head * head_dim + d] * cache.keys[token * keys.size() + offset + d];
       }
-      score *= scale;
-      if (options_.soft_cap > 0) score = options_.soft_cap * std::tanh(score / options_.soft_cap);
-      scores.push_back(score);
+      scores.push_back(capped(score * scale, facts_.attention_soft_cap));
     }
     if (!layer.sinks.empty()) scores.push_back(from_bf16_bits(layer.sinks[head]));
     const Vector probabilities = softmax(scores);
@@ -343,6 +363,7 @@ namespace {
 /// silu(gate) * up, or gelu's approximation by tanh; or gpt-oss's.
 double activated(int activation, double gate, double up) {
   if (activation == 0) return gate / (1.0 + std::exp(-gate)) * up;
+  if (activation == 3) return 0.5 * gate * (1.0 + std::erf(gate * std::numbers::sqrt2 / 2)) * up;
   if (activation == 2) {
     gate = std::min(gate, 7.0);
     return (std::clamp(up, -7.0, 7.0) + 1.0) * gate / (1.0 + std::exp(-1.702 * gate));
@@ -408,8 +429,9 @@ ReferenceModel::Vector ReferenceModel::feed_forward(const ReferenceLayer& layer,
   return layer.router.empty() ? gated(layer, x) : mixture(layer, x);
 }
 
-void ReferenceModel::add(Vector& residual, const Vector& update) const {
-  for (size_t i = 0; i < residual.size(); ++i) residual[i] += update[i];
+void ReferenceModel::add(Vector& residual, Vector block, const Bf16Bits& weight) const {
+  block = norm(block, weight);
+  for (size_t i = 0; i < residual.size(); ++i) residual[i] += facts_.residual_scale * block[i];
   residual = round(std::move(residual));
 }
 

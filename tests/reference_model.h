@@ -39,7 +39,9 @@ struct ReferenceLayer {
   Bf16Bits o;                   // [hidden][num_heads * head_dim]
   Bf16Bits o_bias;              // [hidden]; empty without
   Bf16Bits sinks;               // [num_heads]; the same
+  Bf16Bits block_norm;          // [hidden]: of what attention gives; empty where no norm follows blocks
   Bf16Bits ffn_norm;            // [hidden]
+  Bf16Bits ffn_block_norm;      // [hidden]: of what the feed-forward network gives, likewise
   Bf16Bits gate;                // [ffn][hidden]; empty where there are experts, as up and down are
   Bf16Bits up;                  // [ffn][hidden]
   Bf16Bits down;                // [hidden][ffn]
@@ -78,7 +80,8 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     auto& layer = weights.layers.at(static_cast<size_t>(i));
     const int64_t ffn = ffn_of_layer(facts, i);
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
-    visit(prefix + "input_layernorm.weight", Shape{hidden}, layer.attention_norm);
+    const NormPlacement norms = norm_placement(facts);
+    if (norms_before(norms)) visit(prefix + "input_layernorm.weight", Shape{hidden}, layer.attention_norm);
     visit(prefix + "self_attn.q_proj.weight", Shape{q_rows, hidden}, layer.q);
     visit(prefix + "self_attn.k_proj.weight", Shape{kv_rows, hidden}, layer.k);
     visit(prefix + "self_attn.v_proj.weight", Shape{kv_rows, hidden}, layer.v);
@@ -95,7 +98,14 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
     if (facts.o_bias != 0) visit(prefix + "self_attn.o_proj.bias", Shape{hidden}, layer.o_bias);
     if (facts.sinks != 0) visit(prefix + "self_attn.sinks", Shape{facts.num_heads}, layer.sinks);
-    visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
+    if (norms_after(norms)) {
+      visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.block_norm);
+      if (norms_before(norms))
+        visit(prefix + "pre_feedforward_layernorm.weight", Shape{hidden}, layer.ffn_norm);
+      visit(prefix + "post_feedforward_layernorm.weight", Shape{hidden}, layer.ffn_block_norm);
+    } else {
+      visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
+    }
     const auto visit_gated = [&](const std::string& at, int64_t width, auto& gated) {
       visit(at + "gate_proj.weight", Shape{width, hidden}, gated.gate);
       visit(at + "up_proj.weight", Shape{width, hidden}, gated.up);
@@ -160,7 +170,6 @@ struct ReferenceOptions {
   bool round_activations = true;  // to float after every operation; else they stay double
   bool round_cache =
       true;  // K and V to one f16, or two, when cached, as the kernel does; attention reads the cache
-  double soft_cap = 0;  // of scores; 0: none
 };
 
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.
@@ -197,16 +206,17 @@ class ReferenceModel {
     return std::span(cache).subspan(static_cast<size_t>(position) * size, size);
   }
   Vector round(Vector values) const;
+  /// Without weights it is none.
   Vector norm(const Vector& x, const Bf16Bits& weight) const;
   /// By the floats that the matrix is rounded from, if there are any.
   Vector multiply(const Bf16Bits& matrix, const Vector& x) const;
   Vector embed(int token) const;
   /// Queries or keys: multiplied, with their bias and norm, if there are any, and rotated.
-  Vector project(const Bf16Bits& matrix, const Bf16Bits& bias, const Bf16Bits& norm, const Vector& x,
-                 int position) const;
+  Vector project(size_t layer, const Bf16Bits& matrix, const Bf16Bits& bias, const Bf16Bits& norm,
+                 const Vector& x, int position) const;
   void add_bias(Vector& values, const Bf16Bits& bias) const;
   void norm_heads(Vector& heads, const Bf16Bits& weight) const;
-  void rotate_heads(Vector& heads, int position) const;
+  void rotate_heads(size_t layer, Vector& heads, int position) const;
   void append(Vector& cache, const Vector& rows, int position) const;
   Vector attention(size_t index, LayerCache& cache, const Vector& x, int position) const;
   Vector feed_forward(const ReferenceLayer& layer, const Vector& x) const;
@@ -214,13 +224,15 @@ class ReferenceModel {
   Vector gated(const Gated& weights, const Vector& x) const;
   Vector mixture(const ReferenceLayer& layer, const Vector& x) const;
   Vector interleaved_expert(const ReferenceLayer& layer, int expert, const Vector& x) const;
-  void add(Vector& residual, const Vector& update) const;
+  /// What a block gives, normed if there are weights.
+  void add(Vector& residual, Vector block, const Bf16Bits& weight) const;
 
   ModelFacts facts_;
   ReferenceOptions options_;
   std::shared_ptr<const ReferenceWeights> weights_;
   std::map<const Bf16Bits*, const std::vector<float>*> floats_;  // of tensors that are rounded from them
   std::vector<float> frequencies_;                               // [head_dim / 2], radians a position
+  std::vector<float> local_frequencies_;                         // likewise; empty without
   std::vector<LayerCache> caches_;
   int length_ = 0;
 };
@@ -237,8 +249,9 @@ float round_f16(float value);        // to f16 and back; beyond its range, to th
 uint16_t to_bf16_bits(float value);  // to nearest, ties to even
 float from_bf16_bits(uint16_t bits);
 
-/// x / sqrt(mean(x^2) + epsilon) * weight.
-std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t> weight, double epsilon);
+/// x / sqrt(mean(x^2) + epsilon) * (offset + weight).
+std::vector<double> rms_norm(std::span<const double> x, std::span<const uint16_t> weight, double epsilon,
+                             double offset = 0);
 /// Inverse frequencies [rotated dims / 2], float operation by float operation as transformers computes them.
 std::vector<float> rotary_frequencies(const ModelFacts& facts);
 /// Turns the pairs (i, i + frequencies) of one head. The angle is a float product; its cosine and sine are

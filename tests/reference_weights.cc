@@ -42,6 +42,14 @@ float matrix_bound(const std::string& name, int64_t columns) {
 /// Its architecture and model_type.
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.sinks != 0) return {"GptOssForCausalLM", "gpt_oss"};
+  const NormPlacement norms = norm_placement(facts);
+  if (norms == NormPlacement::kAround && facts.head_norm != 0) return {"Gemma3ForCausalLM", "gemma3_text"};
+  if (norms == NormPlacement::kAround) return {"Gemma2ForCausalLM", "gemma2"};
+  if (norms == NormPlacement::kAfter && facts.joint_norm == 0) return {"Exaone4ForCausalLM", "exaone4"};
+  if (norms == NormPlacement::kAfter && has_windows(facts)) return {"Olmo3ForCausalLM", "olmo3"};
+  if (norms == NormPlacement::kAfter) return {"Olmo2ForCausalLM", "olmo2"};
+  if (facts.residual_scale != 1) return {"GraniteForCausalLM", "granite"};
+  if (lists_ropes(facts)) return {"SmolLM3ForCausalLM", "smollm3"};
   if (facts.router_scores != 0) return {"Glm4MoeForCausalLM", "glm4_moe"};
   if (facts.joint_norm != 0) return {"OlmoeForCausalLM", "olmoe"};
   if (facts.shared_gate != 0) return {"Qwen2MoeForCausalLM", "qwen2_moe"};
@@ -49,6 +57,27 @@ std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.head_norm != 0) return {"Qwen3ForCausalLM", "qwen3"};
   if (facts.qkv_bias != 0) return {"Qwen2ForCausalLM", "qwen2"};
   return {"LlamaForCausalLM", "llama"};
+}
+
+/// What layers differ in, and scales, in words of the families that have them.
+void add_dense_members(const ModelFacts& facts, ordered_json& config) {
+  config["hidden_activation"] = kActivationNames[facts.activation];
+  config["query_pre_attn_scalar"] = 1 / (attention_scale(facts) * attention_scale(facts));
+  config["rope_local_base_freq"] = facts.rope_local_theta;
+  const auto cap = [](double value) { return value == 0 ? ordered_json() : ordered_json(value); };
+  config["final_logit_softcapping"] = cap(facts.logit_soft_cap);
+  config["attn_logit_softcapping"] = cap(facts.attention_soft_cap);
+  config["embedding_multiplier"] = facts.embedding_scale;
+  config["residual_multiplier"] = facts.residual_scale;
+  config["attention_multiplier"] = attention_scale(facts);
+  config["logits_scaling"] = 1 / facts.logit_scale;
+  config["sliding_window"] = nullptr;
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    const int32_t window = window_of_layer(facts, layer);
+    config["layer_types"].push_back(window == 0 ? "full_attention" : "sliding_attention");
+    if (window != 0) config["sliding_window"] = window;
+    config["no_rope_layers"].push_back(rope_of_layer(facts, layer) == kNoRope ? 0 : 1);
+  }
 }
 
 ordered_json classic_config(const ModelFacts& facts) {
@@ -112,6 +141,8 @@ ordered_json classic_config(const ModelFacts& facts) {
       config["first_k_dense_replace"] = dense.size();
       config["routed_scaling_factor"] = facts.router_scale;
     }
+  } else if (norms_after(norm_placement(facts)) || facts.residual_scale != 1 || lists_ropes(facts)) {
+    add_dense_members(facts, config);
   } else if (lists_layers(facts)) {
     config["intermediate_size"] = std::span(facts.layer_ffn).first(static_cast<size_t>(facts.num_layers));
   }
@@ -244,7 +275,8 @@ ReferenceWeights random_weights(const ModelFacts& facts, uint64_t seed) {
     const bool is_bias = name.ends_with(".bias") || name.ends_with("_proj_bias");
     const bool is_norm = shape.size() == 1 && !is_bias;
     // In double neither product nor sum is rounded, so that every compiler gets the same bits.
-    const double centre = is_norm ? 1.0 : 0.0;
+    const bool is_offset = facts.norm_offset != 0 && name.ends_with("norm.weight");
+    const double centre = is_norm && !is_offset ? 1.0 : 0.0;
     const double bound = is_norm ? kNormBound : is_bias ? bias_bound(name) : matrix_bound(name, shape[1]);
     const uint64_t tensor_seed = seed ^ fnv1a(name);
     bits.resize(static_cast<size_t>(num_elements(shape)));

@@ -85,10 +85,17 @@ ModelShape model_shape(const Plan& plan) {
       .o_bias = facts.o_bias != 0,
       .head_norm = facts.head_norm != 0,
       .joint_norm = facts.joint_norm != 0,
+      .norms = norm_placement(facts),
+      .norm_offset = facts.norm_offset != 0,
       .ordered = facts.weight_order != 0,
       .norm_epsilon = static_cast<float>(facts.norm_epsilon),
-      .score_scale = static_cast<float>(std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim))),
-      .attention = {.sinks = facts.sinks != 0},
+      .score_scale = static_cast<float>(std::numbers::log2e * attention_scale(facts)),
+      .embedding_scale = static_cast<float>(facts.embedding_scale),
+      .residual_scale = static_cast<float>(facts.residual_scale),
+      .logit_scale = static_cast<float>(facts.logit_scale),
+      .logit_soft_cap = static_cast<float>(facts.logit_soft_cap),
+      .rope_tables = rope_tables(facts),
+      .attention = {.soft_cap = static_cast<float>(facts.attention_soft_cap), .sinks = facts.sinks != 0},
       .activation = static_cast<Activation>(facts.activation)};
   for (const PlanMatrix& matrix : plan.matrices) {
     if (matrix.format.has_scales() && !shape.integers.has_scales()) {
@@ -159,7 +166,9 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .warp_dims = plan.warp_dims,
                        .shares_registers = plan.shares_registers,
                        .warpgroups = plan.warpgroups,
-                       .squares = plan.squares};
+                       .squares = plan.squares,
+                       .block = plan.block,
+                       .block_squares = plan.block_squares};
   for (const PlanRegion& region : plan.workspace) {
     if (region.name == kPartialsRegion)
       kernel_.partials = {.offset = region.offset, .elements = static_cast<int>(region.bytes / 4)};

@@ -206,10 +206,8 @@ void shape_rows(Plan& plan) {
       plan.vectors[phase.reads].element_bytes = 1;
       plan.vectors[phase.reads].elements = static_cast<int>(qkv.bytes());
     }
-    if (phase.kind == PhaseKind::kNormHeads) {
-      plan.vectors[phase.reads].elements =
-          plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
-    }
+    if (phase.kind == PhaseKind::kNormHeads)
+      plan.vectors[phase.reads].elements = plan.rows * unnormed_words(plan.facts);
     if (phase.kind != PhaseKind::kMatrix) continue;
     if (phase.output == OutputKind::kRouter) plan.vectors[phase.writes].elements *= plan.rows;
     PlanVector& vector = plan.vectors[phase.reads];
@@ -219,6 +217,10 @@ void shape_rows(Plan& plan) {
     vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
   }
   plan.vectors[plan.squares].elements = plan.rows * PlannedKernel(plan)->squares_stride();
+  if (plan.block >= 0) {
+    plan.vectors[plan.block].elements = plan.num_ctas * PlannedKernel(plan)->residual_bytes() / 4;
+    plan.vectors[plan.block_squares].elements = plan.vectors[plan.squares].elements;
+  }
   plan.input_buffers = plan.policy().input_buffers;
   // New keys and values of two parts leave less room, and need more of the ring.
   const int wanted_tiles = std::max(least_query_tiles(plan),
@@ -323,8 +325,6 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
     refuse(fmt::format("--rows: expected {}, got {}", fmt::join(kRowCounts, ", "), rows));
   }
-  if (rows > 1 && plan.facts.joint_norm != 0)
-    refuse(fmt::format("--rows: expected 1 for a model that norms all heads together, got {}", rows));
   if (plan.num_cards > 1 && plan.facts.num_experts > 0)
     refuse(fmt::format("--cards: expected 1 for a model of experts, got {}", plan.num_cards));
   const bool warpgroups = can_use_warpgroups(plan);
@@ -397,10 +397,14 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
     plan.vectors.push_back({.name = vector.name, .elements = vector.elements});
   }
   plan.squares = graph.squares;
+  plan.block = graph.block;
+  plan.block_squares = graph.block_squares;
   plan.num_norms = graph.num_norms();
   for (size_t layer = 0; layer < graph.layers.size(); ++layer)
-    plan.layers.push_back(
-        {.kind = graph.layers[layer], .first_norm = graph.first_norm(layer), .window = graph.window(layer)});
+    plan.layers.push_back({.kind = graph.layers[layer],
+                           .first_norm = graph.first_norm(layer),
+                           .window = graph.window(layer),
+                           .rope = graph.rope(layer)});
   for (int kind = 0; kind <= graph.once(); ++kind) {
     for (const GraphOp& op : graph.kinds[kind].ops) plan.phases.push_back(make_phase(op, kind));
   }

@@ -147,7 +147,9 @@ struct Plan {
   bool warpgroups = false;        // do warpgroups multiply?
 
   std::vector<PlanVector> vectors;
-  int squares = -1;           // several rows: which of them has the sums of squares of each CTA's columns
+  int squares = -1;  // several rows: which of them has the sums of squares of each CTA's columns,
+  int block = -1;    // and, where norms follow blocks, what these give, and its sums of squares
+  int block_squares = -1;
   int num_norms = 0;          // rows of LaunchParams::norms
   std::vector<Layer> layers;  // and what stands once, of the last kind
   std::vector<PlanMatrix> matrices;

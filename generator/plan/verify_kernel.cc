@@ -62,6 +62,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
     check.same(at + ": weights", expected.weights, got.weights);
     check.same(at + ": norms", expected.first_norm, got.first_norm);
     check.same(at + ": window", expected.window, got.window);
+    check.same(at + ": table of rotations", expected.rope, got.rope);
   }
   check.same("heads", facts.num_heads, model.num_heads);
   check.same("KV heads", facts.num_kv_heads, model.num_kv_heads);
@@ -71,7 +72,14 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("biases", facts.qkv_bias == 1, model.qkv_bias);
   check.same("biases of o", facts.o_bias == 1, model.o_bias);
   check.same("sinks", facts.sinks == 1, model.attention.sinks);
-  check.same("soft cap", 0.0f, model.attention.soft_cap);
+  check.same("soft cap", static_cast<float>(facts.attention_soft_cap), model.attention.soft_cap);
+  check.same("norms", facts.norms, static_cast<int32_t>(model.norms));
+  check.same("offset of norms", facts.norm_offset == 1, model.norm_offset);
+  check.same("scale of the embedding", static_cast<float>(facts.embedding_scale), model.embedding_scale);
+  check.same("scale of blocks", static_cast<float>(facts.residual_scale), model.residual_scale);
+  check.same("scale of logits", static_cast<float>(facts.logit_scale), model.logit_scale);
+  check.same("soft cap of logits", static_cast<float>(facts.logit_soft_cap), model.logit_soft_cap);
+  check.same("tables of rotations", facts.rope_local_theta != 0 ? 2 : 1, model.rope_tables);
   check.same("normed heads", facts.head_norm == 1, model.head_norm);
   check.same("heads normed together", facts.joint_norm == 1, model.joint_norm);
   check.same("ordered columns", facts.weight_order == 1, model.ordered);
@@ -93,8 +101,9 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("scale of routers", is_mixed ? static_cast<float>(facts.router_scale) : 1.0f,
              model.router_scale);
   check.same("activation", facts.activation, static_cast<int32_t>(model.activation));
-  const double scale = std::numbers::log2e / std::sqrt(static_cast<double>(facts.head_dim));
-  check.same("scale of scores", static_cast<float>(scale), model.score_scale);
+  const double scale =
+      facts.attention_scale != 0 ? facts.attention_scale : 1 / std::sqrt(static_cast<double>(facts.head_dim));
+  check.same("scale of scores", static_cast<float>(std::numbers::log2e * scale), model.score_scale);
   const auto integers = std::find_if(plan.matrices.begin(), plan.matrices.end(),
                                      [](const PlanMatrix& each) { return each.format.has_scales(); });
   const WeightFormat first = integers == plan.matrices.end() ? WeightFormat{} : integers->format;
@@ -203,6 +212,8 @@ void check_workspace(const Plan& plan, const KernelPlan& kernel, Comparison& che
     check.same(vector.name, expected, kernel.vectors[i]);
   }
   check.same("squares", plan.squares, kernel.squares);
+  check.same("block", plan.block, kernel.block);
+  check.same("squares of blocks", plan.block_squares, kernel.block_squares);
   check.same("partials", vector_of(plan.workspace, kPartialsRegion), kernel.partials);
   check.same("sums", vector_of(plan.workspace, kSumsRegion), kernel.sums);
   const PlanRegion& counters = plan.workspace_region(kCountersRegion);

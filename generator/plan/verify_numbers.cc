@@ -163,7 +163,7 @@ void check_enumerators(const Plan& plan, Report& report) {
                   matrix.format.group);
   }
   for (const PlanPhase& phase : plan.phases) {
-    check_enumerator(phase.name + ": kind", phase.kind, PhaseKind::kNormHeads, report);
+    check_enumerator(phase.name + ": kind", phase.kind, PhaseKind::kNormBlock, report);
     check_enumerator(phase.name + ": input", phase.input, InputKind::kHidden, report);
     check_enumerator(phase.name + ": output", phase.output, OutputKind::kRouter, report);
   }
@@ -186,21 +186,32 @@ void check_unused_of_phase(const Plan& plan, const PlanPhase& phase, Report& rep
     unused("input", none.input, phase.input);
     unused("output", none.output, phase.output);
     unused("first CTA", none.first_cta, phase.first_cta);
-    unused("norm", none.norm, phase.norm);
+    if (phase.kind != PhaseKind::kNormBlock) unused("norm", none.norm, phase.norm);
     unused("column slices", none.column_slices, phase.column_slices);
   }
-  if (phase.kind == PhaseKind::kNormHeads) unused("window", none.window, phase.window);
+  if (phase.kind == PhaseKind::kNormHeads || phase.kind == PhaseKind::kNormBlock)
+    unused("window", none.window, phase.window);
   if (phase.norm < 0) unused("norm", none.norm, phase.norm);
   if (plan.rows > 1) unused("reads in layer 0", none.first_layer_reads, phase.first_layer_reads);
 }
 
 /// As the model has them; what stands once attends to nothing.
 void check_windows(const Plan& plan, Report& report) {
+  constexpr int kTables[] = {0, 1, kNone};  // by LayerRope
   for (int layer = 0; layer < static_cast<int>(plan.layers.size()); ++layer) {
-    const int expected = layer < plan.facts.num_layers ? window_of_layer(plan.facts, layer) : 0;
-    if (plan.layers[layer].window == expected) continue;
-    report.refuse(Rule::kNumberOutOfRange, "layer {}: window: expected {} keys, as the model has it, got {}",
-                  layer, expected, plan.layers[layer].window);
+    const bool is_there = layer < plan.facts.num_layers;
+    const int window = is_there ? window_of_layer(plan.facts, layer) : 0;
+    const int rope = is_there ? kTables[rope_of_layer(plan.facts, layer)] : 0;
+    if (plan.layers[layer].window != window) {
+      report.refuse(Rule::kNumberOutOfRange,
+                    "layer {}: window: expected {} keys, as the model has it, got {}", layer, window,
+                    plan.layers[layer].window);
+    }
+    if (plan.layers[layer].rope != rope) {
+      report.refuse(Rule::kNumberOutOfRange,
+                    "layer {}: rotations: expected table {}, as the model has it, got {}", layer, rope,
+                    plan.layers[layer].rope);
+    }
   }
 }
 

@@ -17,6 +17,18 @@ struct Reading {
   const PlanPhase& before;  // in the step; of the first phase of all: the last of a layer
 };
 
+/// Where norms follow blocks, a phase of its own stands behind each that ends one, and nowhere else.
+void check_norm_block(const Plan& plan, const Reading& at, Report& report) {
+  const auto [phase, before] = at;
+  const bool norms = phase.kind == PhaseKind::kNormBlock;
+  const bool ends = before.kind == PhaseKind::kMatrix && before.output == OutputKind::kResidual;
+  if (norms == (ends && norms_after(norm_placement(plan.facts)))) return;
+  report.refuse(Rule::kStepShape, "{}: expected {} behind {}", phase.name,
+                norms ? "to norm what a block gives where the model does, and not"
+                      : "a phase that norms what the block gives and not this one",
+                before.name);
+}
+
 /// Every phase reads what the one before wrote; behind a router, which adds nothing to it, what that has read, see
 /// check_experts(). Where heads are normed, that happens between qkv and attention, which then
 /// reads q and k of that phase, and v of the one before it. The first layer reads what the embedding wrote, which stands for
@@ -81,9 +93,16 @@ int64_t qkv_bytes(const Plan& plan) {
   return ceil_divide(facts.num_kv_heads, plan.num_cards) * (queries + tail);
 }
 
-/// q and k of all rows as floats.
+/// q and k of all rows as floats; if they are normed whole, with a sum of squares of each tile.
 int64_t unnormed_bytes(const Plan& plan) {
-  return 4ll * plan.rows * (plan.facts.num_heads + plan.facts.num_kv_heads) * plan.facts.head_dim;
+  const int64_t dims = int64_t{plan.facts.num_heads + plan.facts.num_kv_heads} * plan.facts.head_dim;
+  return 4 * plan.rows * (dims + (plan.facts.joint_norm != 0 ? dims / kTileRows : 0));
+}
+
+/// What the CTAs of a card have of a block's output, each as much as the one that has most tiles, as floats.
+int64_t block_bytes(const Plan& plan) {
+  const int tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
+  return 4ll * plan.rows * plan.num_ctas * tiles * kTileRows;
 }
 
 /// The vector that a phase writes is its own: what the phase behind it reads, see check_reads(); or, of the last one, that of
@@ -93,7 +112,14 @@ void check_writer(const Plan& plan, const PlanPhase& phase, Report& report) {
     return &other != &phase && other.layer_kind == phase.layer_kind && other.writes == phase.writes;
   };
   const auto other = std::find_if(plan.phases.begin(), plan.phases.end(), writes_the_same);
-  if (phase.writes >= 0 && phase.writes != plan.squares && other == plan.phases.end()) return;
+  const bool ends_block = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual;
+  if (plan.block >= 0 && (phase.writes == plan.block) != ends_block) {
+    report.refuse(Rule::kVectorShape, "{}: expected {} to be written by phases that end blocks, got {}",
+                  phase.name, vector_name(plan, plan.block), vector_name(plan, phase.writes));
+  }
+  if (plan.block >= 0 && phase.writes == plan.block && ends_block) return;
+  const bool is_squares = phase.writes == plan.squares || phase.writes == plan.block_squares;
+  if (phase.writes >= 0 && !is_squares && other == plan.phases.end()) return;
   report.refuse(Rule::kVectorShape, "{}: expected to write a vector of its own, got {}{}", phase.name,
                 vector_name(plan, phase.writes),
                 other == plan.phases.end() ? "" : fmt::format(", which {} writes", other->name));
@@ -106,13 +132,17 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   if (phase.kind == PhaseKind::kAttention)
     check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, heads), report);
   if (phase.kind == PhaseKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
+  if (phase.kind == PhaseKind::kNormBlock)
+    check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
   if (phase.kind != PhaseKind::kMatrix) return;
   switch (phase.output) {
     case OutputKind::kRotary:
       check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);
       break;
     case OutputKind::kResidual:
-      check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
+      check_bytes(plan, phase.writes,
+                  plan.block >= 0 ? block_bytes(plan) : activation_bytes(plan, phase.writes, facts.hidden),
+                  report);
       break;
     case OutputKind::kSwiglu:
       check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, gated_elements(plan, phase)),
@@ -179,7 +209,14 @@ void check_squares(const Plan& plan, Report& report) {
   const int kept_tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
   const int teams = std::min({plan.shape().handed_tiles, kWorkers / team_workers, kept_tiles});
   constexpr int kLoadFloats = 4 * kWarpLanes;
-  check_bytes(plan, plan.squares, 4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats), report);
+  const int64_t bytes = 4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats);
+  for (const int squares : {plan.squares, plan.block_squares}) check_bytes(plan, squares, bytes, report);
+  if (plan.block < 0) return;
+  if (std::set({plan.squares, plan.block, plan.block_squares}).size() < 3) {
+    report.refuse(Rule::kVectorShape, "squares: expected vectors of their own, got {} and {} beside {}",
+                  vector_name(plan, plan.squares), vector_name(plan, plan.block_squares),
+                  vector_name(plan, plan.block));
+  }
 }
 
 /// An item's queries, and its new tokens unless they come through the ring, lie where activations were, and end before what
@@ -245,8 +282,10 @@ void check_rows(const Plan& plan, Report& report) {
   std::set<std::pair<int, int>> pairs;  // of phases that follow each other
   for (size_t i = 0; i < sequence.size(); ++i)
     pairs.emplace(sequence[i].phase, sequence[i == 0 ? sequence.size() - 2 : i - 1].phase);
-  for (const auto& [phase, before] : pairs)
+  for (const auto& [phase, before] : pairs) {
     check_reads(plan, {plan.phases[phase], plan.phases[before]}, report);
+    check_norm_block(plan, {plan.phases[phase], plan.phases[before]}, report);
+  }
   for (const PlanPhase& phase : plan.phases) {
     check_outputs(plan, phase, report);
     if (phase.kind == PhaseKind::kMatrix) check_rows_matrix(plan, phase, report);

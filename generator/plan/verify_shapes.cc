@@ -43,15 +43,20 @@ int squares_elements(const ModelFacts& facts) {
   return facts.joint_norm == 0 ? 0 : (facts.num_heads + facts.num_kv_heads) * facts.head_dim / kTileRows;
 }
 
+/// The same of what blocks give, where it is normed.
+int block_squares_elements(const ModelFacts& facts) {
+  return norms_after(norm_placement(facts)) ? facts.hidden / kTileRows : 0;
+}
+
 OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const ModelFacts& facts = plan.facts;
   const int width = ffn_of(plan, phase);
   const int ffn = width == kMixture ? used_experts(facts) * expert_width(facts) : width;
   const int qkv = qkv_elements(facts);
   const OutputShape shapes[] = {
-      {qkv, RowOrder::kRotary, qkv + squares_elements(facts), 4},  // kRotary
-      {facts.hidden, RowOrder::kPlain, facts.hidden, 4},           // kResidual
-      {2 * ffn, RowOrder::kGateUp, ffn, 4},                        // kSwiglu
+      {qkv, RowOrder::kRotary, qkv + squares_elements(facts), 4},                         // kRotary
+      {facts.hidden, RowOrder::kPlain, facts.hidden + block_squares_elements(facts), 4},  // kResidual
+      {2 * ffn, RowOrder::kGateUp, ffn, 4},                                               // kSwiglu
       {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
        8},  // kLogits: a candidate of each CTA, and to stop
       {router_rows(facts), RowOrder::kPlain, round_up(router_rows(facts), 4) * phase.column_slices,
@@ -118,6 +123,13 @@ void check_format(const Plan& plan, const PlanPhase& phase, Report& report) {
                 format_text(matrix.format));
 }
 
+/// Elements that a phase multiplies with.
+int input_elements(const Plan& plan, const PlanPhase& phase) {
+  if (phase.reads < 0) return 0;
+  const int behind = phase.input == InputKind::kVector ? 0 : block_squares_elements(plan.facts);
+  return plan.vectors[phase.reads].elements - behind;
+}
+
 void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
   const PlanMatrix& matrix = plan.matrices[phase.matrix];
   const OutputShape shape = output_shape(plan, phase);
@@ -126,8 +138,7 @@ void check_matrix(const Plan& plan, const PlanPhase& phase, Report& report) {
       {"tiles", ceil_divide(matrix.rows, kTileRows), matrix.num_tiles},
       {"tiles of a card", ceil_divide(ceil_divide(matrix.rows, kTileRows), plan.num_cards),
        matrix.card_tiles},
-      {"columns, one of each element that is read", phase.reads < 0 ? 0 : plan.vectors[phase.reads].elements,
-       matrix.columns},
+      {"columns, one of each element that is read", input_elements(plan, phase), matrix.columns},
       {"columns with padding", round_up(matrix.columns, padding_unit(matrix, plan.consumer_warps)),
        matrix.padded},
       {"as kind of layer", phase.layer_kind, matrix.layer_kind}};
@@ -215,24 +226,32 @@ void check_norms(const Plan& plan, Report& report) {
     report.refuse(Rule::kNormRow, "norms: expected {} rows, got {}", num_norms, plan.num_norms);
   std::vector<int> uses(num_norms, 0);
   const auto last = static_cast<int64_t>(uses.size()) - 1;
+  const NormPlacement placement = norm_placement(plan.facts);
   const PlanPhase* writer = nullptr;  // of the residual stream, and the row that it names
   int64_t named = 0;
   for (const PhaseInstance& instance : step_sequence(plan)) {
     const PlanPhase& phase = plan.phases[instance.phase];
-    const bool normed = phase.input != InputKind::kVector;
+    // Of the residual stream: that is normed, if there are norms before blocks, or behind all of them.
+    const bool reads = phase.input != InputKind::kVector;
+    const bool normed = reads && (norms_before(placement) || phase.output == OutputKind::kLogits);
     const bool residual = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual;
+    // What a block gave is normed by the row before: by who reads the stream next, or of several rows by a phase of its own.
+    const bool norms_block = plan.rows > 1 ? phase.kind == PhaseKind::kNormBlock
+                                           : reads && writer != nullptr && norms_after(placement);
+    const bool names = reads || residual || norms_block;
     const int64_t row = plan.layers[instance.layer].first_norm + int64_t{phase.norm};
-    if ((normed || residual) && (phase.norm < 0 || row < 0 || row > last)) {
+    if (names && (phase.norm < 0 || row < (norms_block ? 1 : 0) || row > last)) {
       report.refuse_once(phase.name, Rule::kNormRow,
                          fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
                                      phase.name, instance.layer, last, row));
-    } else if (normed) {
-      if (phase.routes < 0) ++uses[row];  // else the router has counted it
-    } else if (!residual && phase.norm >= 0) {
+    } else if (names) {
+      if (normed && phase.routes < 0) ++uses[row];  // else the router has counted it
+      if (norms_block) ++uses[row - 1];
+    } else if (phase.norm >= 0) {
       report.refuse(Rule::kNormRow, "{}: expected no row of the norms where nothing is normed, got {}",
                     phase.name, phase.norm);
     }
-    if (normed && writer != nullptr && named != row) {
+    if ((reads || norms_block) && writer != nullptr && named != row) {
       report.refuse_once(writer->name, Rule::kNormRow,
                          fmt::format("{}: expected row {} of the norms, which {} reads it with, got {}",
                                      writer->name, row, phase.name, named));

@@ -48,6 +48,13 @@ void check_indices(const Plan& plan, Report& report) {
     report.refuse(Rule::kIndexOutOfRange, "squares: expected a vector of {} to {}, got {}", least_squares,
                   most_squares, plan.squares);
   }
+  const bool norms_blocks = plan.rows > 1 && norms_after(norm_placement(plan.facts));
+  for (const int index : {plan.block, plan.block_squares}) {
+    const bool is_index = index >= 0 && index < static_cast<int>(vectors);
+    if (norms_blocks ? is_index : index == -1) continue;
+    report.refuse(Rule::kIndexOutOfRange, "block: expected {}, got {}",
+                  norms_blocks ? "two vectors, where norms follow blocks" : "no vector", index);
+  }
 }
 
 void check_matrix_use(const Plan& plan, Report& report) {
@@ -85,7 +92,7 @@ void check_step(const Plan& plan, Report& report) {
     const bool last = i + 1 == plan.phases.size();
     const bool once = phase.layer_kind == plan.once();
     const bool greedy = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits;
-    if (phase.kind != PhaseKind::kMatrix)
+    if (phase.kind != PhaseKind::kMatrix && phase.kind != PhaseKind::kNormBlock)
       check_alike(*first.try_emplace(phase.kind, &phase).first->second, phase, report);
     if (phase.kind == PhaseKind::kAttention) ++attentions[phase.layer_kind];
     if (greedy != last || once != last) {

@@ -2,11 +2,14 @@
 // file of this folder and a line in families.cc. What families have in common, hf_config.cc reads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "models/check.h"
 #include "models/checkpoint.h"
+#include "models/strict_json.h"
 
 namespace soliton {
 
@@ -15,7 +18,15 @@ enum class Window {
   kNone,      // it always does: sliding_window says nothing
   kStated,    // sliding_window is its width
   kSwitched,  // the same where use_sliding_window is true
-  kLayers,    // likewise, of the layers that layer_types says, every second one where that is absent
+  kLayers,  // likewise, of the layers that layer_types says; where that is absent, of all but every `window_period`-th
+};
+
+/// By what the layers' heads are rotated.
+enum class Ropes {
+  kAlike,      // all by rope_theta
+  kOfWindows,  // those with a window by a theta of their own: of rope_parameters' sliding_attention
+  kByWindows,  // those without a window by nothing, where others have one
+  kListed,  // by nothing those for which no_rope_layers has a 0; where that is absent, every no_rope_layer_interval-th
 };
 
 /// Which members of config.json say what a mixture of experts is; nullptr: none does.
@@ -42,27 +53,47 @@ struct Family {
   const char* architecture;  // of config.json's architectures
   const char* model_type;
   // What members mean that are absent.
-  std::optional<int32_t> absent_kv_heads = {};  // num_key_value_heads; else as many as heads
-  std::optional<int32_t> absent_head_dim = {};  // head_dim; else the heads share hidden_size
-  std::optional<int32_t> absent_window = {};    // sliding_window, in tokens; else none
-  double absent_norm_epsilon = 1e-6;            // rms_norm_eps
+  std::optional<int32_t> absent_kv_heads = {};    // num_key_value_heads; else as many as heads
+  std::optional<int32_t> absent_heads = {};       // num_attention_heads; else it may not be absent,
+  std::optional<int32_t> absent_vocabulary = {};  // nor vocab_size,
+  std::optional<int32_t> absent_context = {};     // nor max_position_embeddings
+  std::optional<int32_t> absent_head_dim = {};    // head_dim; else the heads share hidden_size
+  std::optional<int32_t> absent_window = {};      // sliding_window, in tokens; else none
+  double absent_norm_epsilon = 1e-6;              // rms_norm_eps
+  double absent_rope_theta = 10000.0;             // rope_theta
+  bool absent_tied = false;                       // tie_word_embeddings
   Window window = Window::kNone;
-  bool qkv_bias = false;                      // always: attention_bias says nothing
-  const char* qkv_bias_member = nullptr;      // that says whether they are there; absent: as `qkv_bias` says
-  bool o_bias = false;                        // where q, k and v have biases, so has o
-  bool sinks = false;                         // heads have the score of a key without a value
-  bool head_norm = false;                     // heads of q and k are normed
-  const char* head_norm_member = nullptr;     // likewise
-  bool joint_norm = false;                    // all heads of q together, and all of k
+  int window_period = 2;                       // see Window::kLayers
+  const char* window_period_member = nullptr;  // that says it
+  Ropes ropes = Ropes::kAlike;
+  const char* local_theta_member = nullptr;  // of layers with a window, beside rope_theta at the top,
+  double absent_local_theta = 10000.0;       // and what it means that it is absent
+  bool qkv_bias = false;                     // always: attention_bias says nothing
+  const char* qkv_bias_member = nullptr;     // that says whether they are there; absent: as `qkv_bias` says
+  bool o_bias = false;                       // where q, k and v have biases, so has o,
+  const char* o_bias_member = nullptr;       // or this says so
+  bool sinks = false;                        // heads have the score of a key without a value
+  bool head_norm = false;                    // heads of q and k are normed
+  const char* head_norm_member = nullptr;    // likewise
+  bool joint_norm = false;                   // all heads of q together, and all of k
+  NormPlacement norms = NormPlacement::kBefore;
+  bool norm_offset = false;                         // norms multiply with 1 + their weight
+  std::array<const char*, 4> norm_names = {};       // of a layer, as they are applied; else as most call them
+  std::array<const char*, 2> head_norm_names = {};  // of q and of k; else q_norm and k_norm
+  const char* activation_member = "hidden_act";
   std::optional<Activation> activation = {};  // of silu, that hidden_act names
   bool states_rope = false;                   // what RoPE it is has to be stated
   const char* unsupported = nullptr;          // a member that may only be null
   std::optional<double> absent_rotary_factor =
       {};  // partial_rotary_factor; if it has no value, it may only be 1
   const char* further_layers =
-      nullptr;  // how many tensors of layers there are behind the last, for other uses
+      nullptr;                        // how many tensors of layers there are behind the last, for other uses
+  const char* text_member = nullptr;  // what has all members but architectures and model_type
+  const char* tensors_prefix = nullptr;  // what all names of tensors begin with
   Projections projections = Projections::kApart;
   std::optional<MixtureFamily> mixture = {};  // of experts, if layers are such
+  /// What only this family says, behind all else but RoPE and the windows.
+  void (*read_further)(const JsonView& config, StatedFacts& stated) = nullptr;
 };
 
 /// All that there are.

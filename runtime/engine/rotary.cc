@@ -79,18 +79,26 @@ std::vector<float> make_frequencies(const ModelFacts& facts) {
 }  // namespace
 
 std::vector<float> make_rotary_table(const ModelFacts& facts, int context) {
-  const std::vector<float> frequencies = make_frequencies(facts);
-  const auto scale = static_cast<float>(facts.rope_attention_factor);
+  ModelFacts local = facts;
+  local.rope_kind = RopeKind::kDefault;
+  local.rope_theta = facts.rope_local_theta;
+  local.rope_attention_factor = 1;
+  std::vector<std::vector<float>> frequencies = {make_frequencies(facts)};
+  if (rope_tables(facts) > 1) frequencies.push_back(make_frequencies(local));
   std::vector<float> table;
-  table.reserve(static_cast<size_t>(context) * facts.head_dim);
+  table.reserve(static_cast<size_t>(context) * frequencies.size() * facts.head_dim);
   for (int position = 0; position < context; ++position) {
-    for (const float frequency : frequencies) {
-      const double angle = static_cast<float>(position) * frequency;
-      table.push_back(static_cast<float>(std::cos(angle)) * scale);
-      table.push_back(static_cast<float>(std::sin(angle)) * scale);
+    for (const std::vector<float>& each : frequencies) {
+      const auto scale =
+          static_cast<float>((&each == frequencies.data() ? facts : local).rope_attention_factor);
+      for (const float frequency : each) {
+        const double angle = static_cast<float>(position) * frequency;
+        table.push_back(static_cast<float>(std::cos(angle)) * scale);
+        table.push_back(static_cast<float>(std::sin(angle)) * scale);
+      }
+      for (int dim = rotated_dims(facts); dim < facts.head_dim; dim += 2)
+        table.insert(table.end(), {1.0f, 0.0f});
     }
-    for (int dim = rotated_dims(facts); dim < facts.head_dim; dim += 2)
-      table.insert(table.end(), {1.0f, 0.0f});
   }
   return table;
 }

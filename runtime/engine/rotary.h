@@ -7,7 +7,7 @@
 
 namespace soliton {
 
-/// [context][head_dim / 2]{cos, sin} of position x frequency, times the attention factor; as transformers computes
+/// [context][rope_tables()][head_dim / 2]{cos, sin} of position x frequency, times the attention factor; as transformers computes
 /// them: frequencies and their product with the position in float. Pairs that are not rotated come last, as {1, 0}.
 std::vector<float> make_rotary_table(const ModelFacts& facts, int context);
 

@@ -42,12 +42,17 @@ void gate_by(Activation activation, TokenRows& gate, const TokenRows& up) {
     gate.values[i] = gated(activation, gate.values[i], up.values[i]);
 }
 
-/// Turns the pairs (i, i + rotated / 2) of every head's first dims by the angles of its token's position.
-void rotate(TokenRows& heads, std::span<const float> table, int head_dim, int rotated) {
-  const int half = rotated / 2;
+/// Turns the pairs (i, i + rotated / 2) of every head's first dims by the angles of its token's position: those of the
+/// layer's table, if it has any.
+void rotate(TokenRows& heads, std::span<const float> tables, const ModelFacts& facts, int layer) {
+  const int32_t rope = rope_of_layer(facts, layer);
+  if (rope == kNoRope) return;
+  const int head_dim = facts.head_dim;
+  const int half = rotated_dims(facts) / 2;
   for (size_t token = 0; token < heads.num_tokens(); ++token) {
     const float* rotations =
-        table.data() + token * static_cast<size_t>(head_dim);  // [head_dim / 2]{cos, sin}
+        tables.data() + (token * static_cast<size_t>(rope_tables(facts)) + (rope == kLocalRope ? 1 : 0)) *
+                            static_cast<size_t>(head_dim);  // [head_dim / 2]{cos, sin}
     for (float* head = heads.of(token); head < heads.of(token) + heads.width; head += head_dim) {
       for (int i = 0; i < half; ++i) {
         const float a = head[i];
@@ -59,17 +64,22 @@ void rotate(TokenRows& heads, std::span<const float> table, int head_dim, int ro
   }
 }
 
+double capped(double value, double cap) {
+  return cap == 0 ? value : cap * std::tanh(value / cap);
+}
+
 /// A head's score of a key without a value: none.
 constexpr double kNoSink = -std::numeric_limits<double>::infinity();
 
 /// One head of one token over the keys and values of tokens `first` to `token`; `offset` is its KV head's.
 void attend(const float* query, const TokenRows& keys, const TokenRows& values, size_t first, size_t token,
-            int64_t offset, int head_dim, double sink, float* result) {
+            int64_t offset, const ModelFacts& facts, double sink, float* result) {
+  const int head_dim = facts.head_dim;
   std::vector<double> weights(token + 1, kNoSink);
   for (size_t past = first; past <= token; ++past) {
     double score = 0;
     for (int i = 0; i < head_dim; ++i) score += double{query[i]} * keys.of(past)[offset + i];
-    weights[past] = score / std::sqrt(head_dim);
+    weights[past] = capped(score * attention_scale(facts), facts.attention_soft_cap);
   }
   const double largest = std::max(sink, *std::max_element(weights.begin(), weights.end()));
   double sum = std::exp(sink - largest);
@@ -92,7 +102,8 @@ TokenRows HostModel::embed(std::span<const int32_t> text) const {
   for (size_t token = 0; token < text.size(); ++token) {
     read_bf16(embedding, text[token] * hidden, hidden, row.data());
     for (size_t i = 0; i < row.size(); ++i)
-      x.of(token)[i] = std::bit_cast<float>(static_cast<uint32_t>(row[i]) << 16);
+      x.of(token)[i] = static_cast<float>(config_.facts.embedding_scale) *
+                       std::bit_cast<float>(static_cast<uint32_t>(row[i]) << 16);
   }
   return x;
 }
@@ -108,7 +119,9 @@ TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
     const double mean = squares / static_cast<double>(x.width);
     const auto scale = static_cast<float>(1 / std::sqrt(mean + config_.facts.norm_epsilon));
     for (int64_t i = 0; i < x.width; ++i) {
-      y.of(token)[i] = x.of(token)[i] * scale * std::bit_cast<float>(static_cast<uint32_t>(weight[i]) << 16);
+      const float offset = config_.facts.norm_offset != 0 ? 1.0f : 0.0f;
+      y.of(token)[i] =
+          x.of(token)[i] * scale * (offset + std::bit_cast<float>(static_cast<uint32_t>(weight[i]) << 16));
     }
   }
   return y;
@@ -152,8 +165,8 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
     norm_heads(keys, config_.checkpoint.in_layer(layer, config_.checkpoint.head_norms[1]));
   }
   const std::vector<float> table = make_rotary_table(facts, static_cast<int>(queries.num_tokens()));
-  rotate(queries, table, facts.head_dim, rotated_dims(facts));
-  rotate(keys, table, facts.head_dim, rotated_dims(facts));
+  rotate(queries, table, facts, layer);
+  rotate(keys, table, facts, layer);
   for (TokenRows* cached : {&keys, &values}) {
     for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
   }
@@ -165,7 +178,7 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
       const int64_t offset = int64_t{head} * facts.head_dim;
       const int first = first_seen(static_cast<int>(token), window_of_layer(facts, layer));
       attend(queries.of(token) + offset, keys, values, static_cast<size_t>(first), token,
-             int64_t{kv_head} * facts.head_dim, facts.head_dim, of_heads.empty() ? kNoSink : of_heads[head],
+             int64_t{kv_head} * facts.head_dim, facts, of_heads.empty() ? kNoSink : of_heads[head],
              result.of(token) + offset);
     }
   }
@@ -307,6 +320,15 @@ TokenRows HostModel::join_experts(const GraphOp& op, int layer, const TokenRows&
   return sum;
 }
 
+/// Adds what a block gives to the residual stream.
+void HostModel::end_block(const GraphOp& op, int layer, TokenRows& stream, TokenRows& block) const {
+  if (norms_after(norm_placement(config_.facts)))
+    block = norm(block, name_of(config_.checkpoint.norms[graph_.layers[layer]][op.norm - 1], layer));
+  const auto scale = static_cast<float>(config_.facts.residual_scale);
+  for (float& value : block.values) value *= scale;
+  add(stream, block);
+}
+
 /// `stream`: the residual stream; `parts`: what the op before has put out; `routes`: where tokens go in the layer.
 void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts, Routes& routes) const {
   if (op.kind == PhaseKind::kAttention) {
@@ -315,6 +337,7 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
   }
   const auto input = [&] {
     if (op.input == InputKind::kVector) return std::move(parts[0]);
+    if (!norms_before(norm_placement(config_.facts)) && op.output != OutputKind::kLogits) return stream;
     const std::string& name = config_.checkpoint.norms[graph_.layers[layer]][op.norm];
     return norm(stream, name_of(name, layer));
   };
@@ -330,7 +353,7 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
       break;
   }
   if (op.output == OutputKind::kRouter) routes = route(parts, layer);
-  if (op.output == OutputKind::kResidual) add(stream, parts[0]);
+  if (op.output == OutputKind::kResidual) end_block(op, layer, stream, parts[0]);
   if (op.output == OutputKind::kSwiglu)
     gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts[1]);
 }
@@ -346,6 +369,10 @@ std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) c
   TokenRows last(text.size() - static_cast<size_t>(first), stream.width);
   std::copy(stream.of(static_cast<size_t>(first)), stream.of(text.size()), last.values.begin());
   for (const GraphOp& op : graph_.kind_of(num_layers).ops) run(op, num_layers, last, parts, routes);
+  for (float& logit : parts[0].values) {
+    logit *= static_cast<float>(config_.facts.logit_scale);
+    logit = static_cast<float>(capped(logit, config_.facts.logit_soft_cap));
+  }
   return std::move(parts[0].values);
 }
 

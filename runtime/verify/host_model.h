@@ -48,6 +48,7 @@ class HostModel {
   void for_each_expert(const Routes& routes, const Body& body) const;
   TokenRows gate_experts(const GraphOp& op, int layer, const TokenRows& x, const Routes& routes) const;
   TokenRows join_experts(const GraphOp& op, int layer, const TokenRows& gated, const Routes& routes) const;
+  void end_block(const GraphOp& op, int layer, TokenRows& stream, TokenRows& block) const;
   void run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts, Routes& routes) const;
 
   const TensorSource& source_;

@@ -72,6 +72,8 @@ struct KernelPlan {
   bool warpgroups = false;        // do warpgroups multiply (wgmma)?
 
   int squares = kNone;         // several rows: the vector of the sums of squares of each CTA's columns
+  int block = kNone;           // the same, where norms follow blocks: what these give, as threads hold it,
+  int block_squares = kNone;   // and its sums of squares
   Vector partials = {};        // one row: of attention that is split over CTAs
   Vector sums = {};            // warpgroups: of tiles, of every CTA those of sum_passes()
   int64_t counter_offset = 0;  // in the workspace, as all up to
@@ -166,7 +168,9 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int partial_words() const { return kHeadsPerBlock * (model.head_dim + 2); }
   /// Groups of four values of a unit's q, k and v that a lane of a consumer brings to shared memory, at most.
   SOLITON_HOST_DEVICE constexpr int staged_loads() const {
-    return ceil_divide((kHeadsPerBlock + 2) * model.head_dim / 4, consumer_warps * kWarpLanes);
+    constexpr int kRows = kHeadsPerBlock + 2;
+    if (model.head_pieces() > 1) return model.head_pieces() * ceil_divide(kRows, consumer_warps);
+    return ceil_divide(kRows * model.head_dim / 4, consumer_warps * kWarpLanes);
   }
   /// What lies during attention where a consumer's slice of x was: its part of a unit, then what it brought of q, k, v.
   SOLITON_HOST_DEVICE constexpr int attention_slice_bytes() const {

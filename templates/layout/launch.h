@@ -123,7 +123,7 @@ struct LaunchParams {
   const uint16_t*
       head_norms;  // bf16 [num_layers][head_norm_weights()]: of q, then k, see model_dim(); null without
   const float* router_biases;   // [num_layers][route_words()]: of each expert; null without
-  const float* rotary;          // [context][head_dim / 2]{cos, sin}
+  const float* rotary;          // [context][ModelShape::rope_tables][head_dim / 2]{cos, sin}
   const int32_t* positions;     // see layout/order.h; null where columns are in natural order
   void* kv_pool;                // see KvShape
   const int32_t* page_table;    // [ceil(context / 64)]: logical to physical KV page

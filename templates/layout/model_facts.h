@@ -7,6 +7,7 @@
 
 #include "layout/activation.h"
 #include "layout/layer_biases.h"
+#include "layout/norms.h"
 #include "layout/page.h"
 #include "layout/router_scores.h"
 #include "layout/weight_format.h"
@@ -39,6 +40,8 @@ struct ModelFacts {
   int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
   int32_t joint_norm = 0;    // all heads of q are normed together, and all of k; only with head_norm
   int32_t sinks = 0;         // every head has the score of a key without a value
+  int32_t norms = 0;         // of the residual stream, where they stand: a NormPlacement
+  int32_t norm_offset = 0;   // all norms multiply with 1 + their weight
   int32_t activation = 0;    // what gate and up become: an Activation
   int32_t kv_bits = 16;      // of a key or value in the cache: 16 (f16) or 32 (two f16)
   int32_t max_context = 0;   // tokens
@@ -70,6 +73,12 @@ struct ModelFacts {
   int32_t expert_bias = 0;    // do gate, up and down of each add one?
   double router_scale = 1.0;  // of the weights of those that a token chose
   double norm_epsilon = 1e-5;
+  double embedding_scale = 1.0;     // of what the residual stream begins with
+  double residual_scale = 1.0;      // of what a block gives, before it is added to the stream
+  double attention_scale = 0.0;     // of the products of queries and keys; 0: 1 / sqrt(head_dim)
+  double attention_soft_cap = 0.0;  // a score s becomes cap * tanh(s / cap); 0: stays s
+  double logit_scale = 1.0;
+  double logit_soft_cap = 0.0;  // the same of logits, once they are scaled
   double rope_theta = 10000.0;
   double rope_factor = 1.0;            // all but default
   double rope_low_freq_factor = 1.0;   // llama3 only
@@ -77,13 +86,25 @@ struct ModelFacts {
   double rope_beta_fast = 32.0;        // turns within the original context; yarn only
   double rope_beta_slow = 1.0;         // the same
   double rope_attention_factor = 1.0;  // of cosine and sine; yarn only
+  double rope_local_theta =
+      0.0;  // of the default kind, in the layers that layer_rope says; 0: there are none
   // Of each layer where they differ, kMixture of one that is a mixture of experts, and ffn is the widest; else zeros.
   int32_t layer_ffn[kMostListedLayers] = {};
   // Of each layer which matrices have further_bits: several of MatrixRole.
   int32_t layer_further[kMostListedLayers] = {};
   // Of each layer the keys that a query sees, its own is the last, 0: all; zeros where no layer has a window.
   int32_t layer_window[kMostListedLayers] = {};
+  // Of each layer by what its heads are rotated: a LayerRope; zeros where all are by the same.
+  int32_t layer_rope[kMostListedLayers] = {};
 };
+
+/// By what the heads of a layer are rotated.
+enum LayerRope : int32_t {
+  kMainRope = 0,   // what rope_kind, rope_theta and others say
+  kLocalRope = 1,  // rope_local_theta, the default kind
+  kNoRope = 2,     // nothing
+};
+constexpr int32_t kLayerRopes = 3;
 
 /// A layer's matrices, a bit each.
 enum MatrixRole : int32_t { kQkvMatrix = 1, kOMatrix = 2, kGateUpMatrix = 4, kDownMatrix = 8 };
@@ -146,6 +167,21 @@ constexpr int32_t window_of_layer(const ModelFacts& facts, int layer) {
   return layer < kMostListedLayers ? facts.layer_window[layer] : 0;
 }
 
+/// Is a layer rotated otherwise than by rope_theta?
+constexpr bool lists_ropes(const ModelFacts& facts) {
+  for (const int32_t rope : facts.layer_rope) {
+    if (rope != kMainRope) return true;
+  }
+  return false;
+}
+constexpr int32_t rope_of_layer(const ModelFacts& facts, int layer) {
+  return layer < kMostListedLayers ? facts.layer_rope[layer] : kMainRope;
+}
+/// Tables of rotations that a position has.
+constexpr int32_t rope_tables(const ModelFacts& facts) {
+  return facts.rope_local_theta != 0 ? 2 : 1;
+}
+
 /// Calls visit(name, value) for every fact but the lists of layers, of experts only where there are any, and of what few
 /// models have only where it is so, in a fixed order; names are those of models/*.yaml.
 template <class Facts, class Visitor>
@@ -163,6 +199,8 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("head_norm", facts.head_norm);
   if (facts.joint_norm != 0) visit("joint_norm", facts.joint_norm);
   if (facts.sinks != 0) visit("sinks", facts.sinks);
+  if (facts.norms != 0) visit("norms", facts.norms);
+  if (facts.norm_offset != 0) visit("norm_offset", facts.norm_offset);
   visit("activation", facts.activation);
   visit("kv_bits", facts.kv_bits);
   visit("max_context", facts.max_context);
@@ -197,6 +235,12 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
     if (facts.router_scale != 1.0) visit("router_scale", facts.router_scale);
   }
   visit("norm_epsilon", facts.norm_epsilon);
+  if (facts.embedding_scale != 1.0) visit("embedding_scale", facts.embedding_scale);
+  if (facts.residual_scale != 1.0) visit("residual_scale", facts.residual_scale);
+  if (facts.attention_scale != 0.0) visit("attention_scale", facts.attention_scale);
+  if (facts.attention_soft_cap != 0.0) visit("attention_soft_cap", facts.attention_soft_cap);
+  if (facts.logit_scale != 1.0) visit("logit_scale", facts.logit_scale);
+  if (facts.logit_soft_cap != 0.0) visit("logit_soft_cap", facts.logit_soft_cap);
   visit("rope_theta", facts.rope_theta);
   visit("rope_factor", facts.rope_factor);
   visit("rope_low_freq_factor", facts.rope_low_freq_factor);
@@ -204,16 +248,29 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("rope_beta_fast", facts.rope_beta_fast);
   visit("rope_beta_slow", facts.rope_beta_slow);
   visit("rope_attention_factor", facts.rope_attention_factor);
+  if (facts.rope_local_theta != 0.0) visit("rope_local_theta", facts.rope_local_theta);
 }
 
 /// Heads of q and k, which are rotated.
 constexpr int32_t rotary_heads(const ModelFacts& facts) {
   return facts.num_heads + facts.num_kv_heads;
 }
+/// q and k of a row before their heads are normed; if all are normed together, then the sum of squares of each of their tiles.
+constexpr int32_t unnormed_words(const ModelFacts& facts) {
+  const int32_t rotary = rotary_heads(facts) * facts.head_dim;
+  return rotary + (facts.joint_norm != 0 ? rotary / kTileRows : 0);
+}
 /// What attention reads of a token: q, k and v; if q and k are normed whole, then the sum of squares of each of their tiles.
 constexpr int32_t qkv_words(const ModelFacts& facts) {
-  const int32_t rotary = rotary_heads(facts) * facts.head_dim;
-  return rotary + facts.num_kv_heads * facts.head_dim + (facts.joint_norm != 0 ? rotary / kTileRows : 0);
+  return unnormed_words(facts) + facts.num_kv_heads * facts.head_dim;
+}
+/// Where the norms of the residual stream stand.
+constexpr NormPlacement norm_placement(const ModelFacts& facts) {
+  return static_cast<NormPlacement>(facts.norms);
+}
+/// What one row's blocks put out where it is normed before it is added: all of it, then the sum of squares of each tile.
+constexpr int32_t block_output_words(const ModelFacts& facts) {
+  return facts.hidden + (norms_after(norm_placement(facts)) ? facts.hidden / kTileRows : 0);
 }
 /// Weights of a layer's norms of q and k.
 constexpr int32_t head_norm_weights(const ModelFacts& facts) {
@@ -228,6 +285,12 @@ constexpr LayerBiases layer_biases(const ModelFacts& facts) {
           experts * 2 * expert_width(facts), experts * facts.hidden};
 }
 
+/// What scores are multiplied with.
+inline double attention_scale(const ModelFacts& facts) {
+  return facts.attention_scale != 0 ? facts.attention_scale
+                                    : 1 / std::sqrt(static_cast<double>(facts.head_dim));
+}
+
 constexpr KvShape kv_shape(const ModelFacts& facts) {
   return {.num_layers = facts.num_layers,
           .num_kv_heads = facts.num_kv_heads,
@@ -235,9 +298,9 @@ constexpr KvShape kv_shape(const ModelFacts& facts) {
           .parts = facts.kv_bits / 16};
 }
 
-/// Head dims whose heads a kernel can norm: a power of two of lanes holds a head, four dims each.
+/// Head dims whose heads a kernel can norm: a power of two of lanes holds a head, four dims each, or of 256 twice four.
 constexpr bool can_norm_heads(int head_dim) {
-  return head_dim == 64 || head_dim == 128;
+  return head_dim == 64 || head_dim == 128 || head_dim == 256;
 }
 
 /// Yarn's factor of cosine and sine where nothing else is stated: attention over a context stretched `factor` times
@@ -257,6 +320,7 @@ inline uint64_t hash_facts(const ModelFacts& facts) {
   if (lists_layers(facts)) add("layer_ffn", facts.layer_ffn);
   if (facts.further_bits != 0) add("layer_further", facts.layer_further);
   if (has_windows(facts)) add("layer_window", facts.layer_window);
+  if (lists_ropes(facts)) add("layer_rope", facts.layer_rope);
   return hash;
 }
 

@@ -5,6 +5,7 @@
 #include "layout/attention_variant.h"
 #include "layout/deal.h"
 #include "layout/layer_biases.h"
+#include "layout/norms.h"
 #include "layout/packed_matrix.h"
 #include "layout/page.h"
 #include "layout/router_scores.h"
@@ -46,10 +47,17 @@ struct ModelShape {
   bool qkv_bias = false;
   bool o_bias = false;
   bool head_norm = false;
-  bool joint_norm = false;  // of all heads of q together, and of all of k
-  bool ordered = false;     // do writers place activations in their reader's order? See layout/order.h
+  bool joint_norm = false;                       // of all heads of q together, and of all of k
+  NormPlacement norms = NormPlacement::kBefore;  // of the residual stream
+  bool norm_offset = false;                      // do norms multiply with 1 + their weight?
+  bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
   float norm_epsilon = 0;
-  float score_scale = 0;  // 1 / sqrt(head_dim), for exponentials in base 2
+  float score_scale = 0;  // 1 / sqrt(head_dim) or what a model has for it, for exponentials in base 2
+  float embedding_scale = 1;
+  float residual_scale = 1;  // of what a block gives, before it is added to the residual stream
+  float logit_scale = 1;
+  float logit_soft_cap = 0;  // see AttentionVariant::soft_cap
+  int rope_tables = 1;       // of a position, which layers name
   AttentionVariant attention = {};
   Activation activation = Activation::kSilu;
   Mixture mixture = {};
@@ -62,6 +70,13 @@ struct ModelShape {
       if (layers[i].window > 0) return true;
     }
     return false;
+  }
+  /// Are all layers rotated by the first table?
+  SOLITON_HOST_DEVICE constexpr bool rotates_alike() const {
+    for (int i = 0; i < num_layers; ++i) {
+      if (layers[i].rope != 0) return false;
+    }
+    return true;
   }
   /// Without what stands once.
   SOLITON_HOST_DEVICE constexpr int num_kinds() const { return layers[num_layers].kind; }
@@ -77,6 +92,8 @@ struct ModelShape {
   SOLITON_HOST_DEVICE constexpr int head_norm_weights() const {
     return (joint_norm ? rotary_heads() : 2) * head_dim;
   }
+  /// How many times four dims a lane has of a head that is normed: the lanes of a warp hold a head, or several.
+  SOLITON_HOST_DEVICE constexpr int head_pieces() const { return head_norm && head_dim > 128 ? 2 : 1; }
   /// Heads of q and k, which are rotated.
   SOLITON_HOST_DEVICE constexpr int rotary_heads() const { return num_heads + num_kv_heads; }
   /// Head blocks of one row's attention.

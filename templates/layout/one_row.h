@@ -64,7 +64,7 @@ enum class RegionId : int {
   kPages,  // the ring
   kX,      // a slice of the input for each consumer; during attention its part of a unit, and of q, k and v
   kTiles,  // partial sums of tiles: [slot][consumer][row]
-  kResidual,  // residual stream: [tile][row]
+  kResidual,  // residual stream: [tile][row] of this CTA; where norms follow blocks all of it, which consumers hold
   kToken,     // what the epilogue keeps of the step's token: see TokenLayout
   kSquares,   // sums of squares of consumers' slices of x: [generation][consumer]
   kDecision,  // StepDecision of each consumer
@@ -80,7 +80,8 @@ enum class RegionId : int {
 struct TokenLayout {
   int scores = 0;     // of the new token, of each head of a unit
   int new_token = 0;  // its k, then v, of each unit: pairs of f16, part after part
-  int rotations = 0;  // cos and sin of its position for each pair of dims; none where heads are normed first
+  int rotations =
+      0;  // cos and sin of its position for each pair of dims, of each table; none where heads are normed first
   int bytes = 0;
 };
 SOLITON_HOST_DEVICE constexpr TokenLayout token_layout(const KernelPlan& plan) {
@@ -88,7 +89,7 @@ SOLITON_HOST_DEVICE constexpr TokenLayout token_layout(const KernelPlan& plan) {
   TokenLayout layout;
   layout.new_token = layout.scores + 4 * kHeadsPerBlock;
   layout.rotations = layout.new_token + 4 * plan.attention_units() * model.head_dim * model.kv_parts;
-  const int end = layout.rotations + (model.head_norm ? 0 : 4 * model.head_dim);
+  const int end = layout.rotations + (model.head_norm ? 0 : 4 * model.head_dim * model.rope_tables);
   layout.bytes = end > kSharedHistogramBytes ? end : kSharedHistogramBytes;
   return layout;
 }
@@ -103,7 +104,10 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kPages] = {"pages", plan.ring_slots * plan.slot_bytes, 16};
   rules[RegionId::kX] = {"x", plan.x_bytes(), 16};
   rules[RegionId::kTiles] = {"tiles", 4 * plan.tile_slots * warps * kTileRows, 4};
-  rules[RegionId::kResidual] = {"residual", 4 * plan.residual_tiles * kTileRows, 4};
+  const bool holds_stream = norms_after(plan.model.norms);
+  rules[RegionId::kResidual] = {"residual",
+                                4 * (holds_stream ? plan.model.hidden : plan.residual_tiles * kTileRows),
+                                holds_stream ? 16 : 4};
   rules[RegionId::kToken] = {"token", token_layout(plan).bytes, 16};
   rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
   rules[RegionId::kDecision] = {"decision", warps * static_cast<int>(sizeof(StepDecision)), 4};

@@ -49,13 +49,14 @@ enum class PhaseKind : int {
   kMatrix,
   kAttention,  // over the cache and the step's own tokens
   kNormHeads,  // several rows: norms and rotates heads of q and k
+  kNormBlock,  // the same: norms what a block gives and adds it to the residual stream, behind the phase that wrote it
 };
 
 /// What a matrix phase multiplies with.
 enum class InputKind : int {
   kVector,  // the vector as it is
-  kNormed,  // RMS norm of the vector
-  kHidden,  // RMS norm of the residual stream: the embedding in layer 0, the vector in the others
+  kNormed,  // RMS norm of the vector: of the residual stream, in layers without a norm before blocks itself
+  kHidden,  // the same of the residual stream that is the embedding in layer 0, the vector in the others
 };
 
 /// What becomes of a tile's sums. One word per operation: the names of templates/ops.

@@ -14,7 +14,10 @@ template <const KernelPlan& kPlan>
 struct PhaseOrder {
   static constexpr int count(bool matrix, int end) {
     int found = 0;
-    for (int i = 0; i < end; ++i) found += (kPlan.phases[i].kind == PhaseKind::kMatrix) == matrix ? 1 : 0;
+    for (int i = 0; i < end; ++i) {
+      if (kPlan.phases[i].kind == PhaseKind::kNormBlock) continue;  // part of the matrix phase before it
+      found += (kPlan.phases[i].kind == PhaseKind::kMatrix) == matrix ? 1 : 0;
+    }
     return found;
   }
   static constexpr int first_other() {
@@ -26,7 +29,7 @@ struct PhaseOrder {
   static constexpr bool others_are_alike() {
     for (int i = 0, same = kFirstOther; i < kPlan.num_phases; ++i) {
       const Phase& phase = kPlan.phases[i];
-      if (phase.kind == PhaseKind::kMatrix) continue;
+      if (phase.kind == PhaseKind::kMatrix || phase.kind == PhaseKind::kNormBlock) continue;
       const Phase& first = kPlan.phases[same];
       if (phase.kind != first.kind || phase.reads != first.reads || phase.writes != first.writes)
         return false;
@@ -46,6 +49,7 @@ struct PhaseOrder {
     return found;
   }
   static constexpr int kStepMatrices = count_step_matrices();
+  static constexpr bool kNormsBlocks = kPlan.phase(PhaseKind::kNormBlock).kind == PhaseKind::kNormBlock;
   static_assert(count(false, kFirstOther + kOthers) == kOthers, "the phases of attention follow one another");
   static_assert(others_are_alike(), "all kinds of layers attend alike");
   static_assert(kPlan.phases[kPlan.num_phases - 1].layer_kind == kKinds, "the last phase happens once");
@@ -64,6 +68,23 @@ struct MatrixTable {
 };
 template <const KernelPlan& kPlan>
 SOLITON_CONSTANT MatrixTable<kPlan> kMatrixTable{};
+
+/// Where what a block gives is normed by a phase of its own: the vector that this writes, by the number of the matrix phase
+/// before it.
+template <const KernelPlan& kPlan>
+struct StreamTable {
+  Vector after[PhaseOrder<kPlan>::kMatrices] = {};
+  constexpr StreamTable() {
+    int next = 0;
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      if (kPlan.phases[i].kind == PhaseKind::kMatrix) ++next;
+      if (kPlan.phases[i].kind == PhaseKind::kNormBlock)
+        after[next - 1] = kPlan.vector(kPlan.phases[i].writes);
+    }
+  }
+};
+template <const KernelPlan& kPlan>
+SOLITON_CONSTANT StreamTable<kPlan> kStreamTable{};
 
 /// Calls the role's function for phase kIndex and the phases of attention behind it.
 template <const KernelPlan& kPlan, int kIndex, class Role>
@@ -92,6 +113,7 @@ struct StepTable {
     int next = 0;
     bool attends = false;
     kPlan.for_each_step_phase([&](int i, int layer) {
+      if (kPlan.phases[i].kind == PhaseKind::kNormBlock) return;
       if (kPlan.phases[i].kind != PhaseKind::kMatrix) {
         attends = true;
         return;
@@ -132,6 +154,9 @@ SOLITON_DEVICE void walk(Role& role) {
         walk_attention<kPlan, Order::kFirstOther>(role, kEven ? i / kPerLayer : matrix(i).layer);
       }
       role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
+      if constexpr (Order::kNormsBlocks) {
+        if (matrix(i).phase.output == OutputKind::kResidual) role.norm_block(matrix(i));
+      }
     }
     role.end_step();
   }

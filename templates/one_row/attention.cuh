@@ -138,12 +138,17 @@ class StagedGroups {
  public:
   static constexpr int kThreads = kPlan.consumer_warps * kWarpLanes;
   static constexpr int kHeadGroups = kPlan.model.head_dim / 4;
-  static constexpr int kGroups = (kHeadsPerBlock + 2) * kHeadGroups;
-  static constexpr int kLoads = ceil_divide(kGroups, kThreads);
+  static constexpr int kRows = kHeadsPerBlock + 2;
+  static constexpr int kGroups = kRows * kHeadGroups;
+  static constexpr int kPieces =
+      kPlan.model.head_pieces();  // of a row that a lane brings, where a warp brings it
+  static constexpr int kLoads = kPlan.staged_loads();
 
   SOLITON_DEVICE StagedGroups(const HeadBlock<kPlan>& heads, int thread) : heads_(heads), thread_(thread) {}
 
-  SOLITON_DEVICE bool present(int i) const { return kGroups % kThreads == 0 || group(i) < kGroups; }
+  SOLITON_DEVICE bool present(int i) const {
+    return (kPieces == 1 && kGroups % kThreads == 0) || group(i) < kGroups;
+  }
   /// Group of the phase's input. Heads that the block does not have are stood in for by its first.
   SOLITON_DEVICE int source(int i) const {
     return head_of(group(i) / kHeadGroups) * kHeadGroups + group(i) % kHeadGroups;
@@ -166,7 +171,11 @@ class StagedGroups {
   }
 
  private:
-  SOLITON_DEVICE int group(int i) const { return i * kThreads + thread_; }
+  SOLITON_DEVICE int group(int i) const {
+    if constexpr (kPieces == 1) return i * kThreads + thread_;
+    const int row = i / kPieces * kPlan.consumer_warps + thread_ / kWarpLanes;
+    return row * kHeadGroups + i % kPieces * kWarpLanes + thread_ % kWarpLanes;
+  }
   /// Among all heads of q, k and v.
   SOLITON_DEVICE int head_of(int row) const {
     return row < kHeadsPerBlock    ? heads_.first_head + (row < heads_.count ? row : 0)
@@ -197,10 +206,10 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
     return reinterpret_cast<const float4*>(input) + (works && staged.present(i) ? staged.source(i) : any);
   };
   loads.issue(address, [&](int i) { return i == 0 || (works && staged.present(i)); });
-  HeadNorm<kPlan> norms[Staged::kLoads];
+  HeadNorm<kPlan> norms[Staged::kLoads / Staged::kPieces];
   SOLITON_UNROLL
-  for (int i = 0; i < Staged::kLoads; ++i)
-    norms[i].load(context_.params, staged.head(i, layer, context_.position()), lane);
+  for (int i = 0; i < Staged::kLoads; i += Staged::kPieces)
+    norms[i / Staged::kPieces].load(context_.params, staged.head(i, layer, context_.position()), lane);
   JointNorm<kPlan> joint(input, lane);
   joint.issue(works);
   if (is_first && warp_ == 0) signatures.issue();
@@ -210,9 +219,18 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   if (!works) return;
   const JointScales scales = joint.scales();
   SOLITON_UNROLL
-  for (int i = 0; i < Staged::kLoads; ++i) {
-    const float4 words = norms[i].finish(without_tag(loads.value[i]), lane, scales);
-    if (staged.present(i)) staged.store(context_, i, words);
+  for (int i = 0; i < Staged::kLoads; i += Staged::kPieces) {
+    if constexpr (Staged::kPieces == 1) {
+      const float4 words = norms[i].finish(without_tag(loads.value[i]), lane, scales);
+      if (staged.present(i)) staged.store(context_, i, words);
+    } else {
+      float4 first = without_tag(loads.value[i]);
+      float4 second = without_tag(loads.value[i + 1]);
+      norms[i / Staged::kPieces].finish(first, second, scales);
+      if (!staged.present(i)) continue;
+      staged.store(context_, i, first);
+      staged.store(context_, i + 1, second);
+    }
   }
   warp_arrive(&context_.barrier(BarrierId::kQueryFull));
 }

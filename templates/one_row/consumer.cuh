@@ -4,11 +4,13 @@
 
 #include "machine/ring.cuh"
 #include "machine/timeline.cuh"
+#include "one_row/block_norm.cuh"
 #include "one_row/choose.cuh"
 #include "one_row/context.cuh"
 #include "one_row/experts.cuh"
 #include "one_row/input.cuh"
 #include "one_row/merge.cuh"
+#include "ops/norm_weights.cuh"
 
 namespace soliton::one_row {
 
@@ -17,6 +19,11 @@ namespace soliton::one_row {
 SOLITON_DEVICE float sum_of_squares(const float4& v) {
   return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.x, v.x, v.y * v.y)));
 }
+
+/// In place of BlockNorm where no norm follows blocks.
+struct NoBlockNorm {
+  SOLITON_DEVICE NoBlockNorm(const float* /*output*/, int /*lane*/) {}
+};
 
 template <const KernelPlan& kPlan>
 class AttentionState;
@@ -170,13 +177,18 @@ class Consumer {
     using Slice = InputSlice<kPlan, kWidth>;
     static_assert(Slice::kChunks == 1 || !kWidth.normed, "one chunk knows one sum of squares");
     wait_for_grid(context_);
-    const bool normed = kWidth.normed && phase.input != InputKind::kVector;
+    const bool streams = kWidth.normed && phase.input != InputKind::kVector;
+    const bool normed = kWidth.normed && norms_input<kPlan>(phase);
     const bool embedded = kWidth.normed && phase.input == InputKind::kHidden && layer == 0;
     const uint32_t use = context_.input_use(phase, layer);
     const uint32_t tag = tag_of(use);
     const float* vector = context_.vector(phase.input_vector, use);
     const uint16_t* norm =
         context_.params.norms + static_cast<int64_t>(norm_row<kPlan>(phase, layer)) * kWidth.columns;
+    // Where norms follow blocks, the stream is what this CTA holds, and what is read is added to it.
+    constexpr bool kAdds = kWidth.normed && norms_after(kPlan.model.norms);
+    std::conditional_t<kAdds, BlockNorm<kPlan>, NoBlockNorm> block(vector, context_.lane);
+    float block_scale = 0.0f;
     Signatures<kPlan> signatures(context_, phase.input_vector, use);
     if (warp_ == 0 && !embedded) signatures.issue();
     float squares = 0.0f;
@@ -191,6 +203,17 @@ class Consumer {
             weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + at.column(i)));
         }
       }
+      uint2 block_weights[kAdds ? Slice::kBatchLoads : 1] = {};
+      if constexpr (kAdds) {
+        if (streams && !embedded) {
+          SOLITON_UNROLL
+          for (int i = 0; i < Slice::kBatchLoads; ++i) {
+            if (at.present(i) && !at.padding(i))
+              block_weights[i] =
+                  load_constant(reinterpret_cast<const uint2*>(norm - kWidth.columns + at.column(i)));
+          }
+        }
+      }
       typename InputLoads<kPlan, kWidth>::Values loads;
       if (embedded) {
         const int token = load_shared(&context_.decision(warp_).token);
@@ -198,7 +221,8 @@ class Consumer {
         SOLITON_UNROLL
         for (int i = 0; i < Slice::kBatchLoads; ++i) {
           if (at.present(i) && !at.padding(i))
-            loads.value[i] = unpack_bf16(load_constant(reinterpret_cast<const uint2*>(row + at.column(i))));
+            loads.value[i] =
+                embedded_values(load_constant(reinterpret_cast<const uint2*>(row + at.column(i))));
         }
       } else {
         if constexpr (kAhead) {
@@ -206,8 +230,16 @@ class Consumer {
         } else {
           at.issue(loads);
         }
-        wait_for_input(
-            tag, [&] { return at.retry(loads, tag); }, [&] { return signatures.retry(tag); });
+        if constexpr (kAdds) {
+          if (batch == 0) block.issue(streams);
+          wait_for_input(
+              tag, [&] { return at.retry(loads, tag); }, [&] { return block.retry(tag); },
+              [&] { return signatures.retry(tag); });
+          if (batch == 0) block_scale = block.scale();
+        } else {
+          wait_for_input(
+              tag, [&] { return at.retry(loads, tag); }, [&] { return signatures.retry(tag); });
+        }
       }
       if (batch == 0 && phase.appends && units_ > 0) {
         // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it
@@ -219,9 +251,17 @@ class Consumer {
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
         float4& v = loads.value[i];
         v = at.padding(i) ? make_float4(0, 0, 0, 0) : without_tag(v);
+        if constexpr (kAdds) {
+          if (streams && at.present(i) && !at.padding(i)) {
+            float4* own = reinterpret_cast<float4*>(context_.stream() + at.column(i));
+            if (!embedded)
+              v = add_block(load_shared(own), v, norm_weights<kPlan>(block_weights[i]), block_scale);
+            store_shared(own, v);
+          }
+        }
         if (normed) {
           squares += sum_of_squares(v);
-          const float4 w = unpack_bf16(weights[i]);
+          const float4 w = norm_weights<kPlan>(weights[i]);
           v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
         }
       }
@@ -238,6 +278,14 @@ class Consumer {
       }
     }
     return squares;
+  }
+
+  /// Four neighbouring elements of a token's embedding, as the residual stream begins with them.
+  static SOLITON_DEVICE float4 embedded_values(uint2 bits) {
+    const float4 v = unpack_bf16(bits);
+    constexpr float kScale = kPlan.model.embedding_scale;
+    if constexpr (kScale == 1) return v;
+    return make_float4(v.x * kScale, v.y * kScale, v.z * kScale, v.w * kScale);
   }
 
   /// The producer keeps fewer pages in flight meanwhile: they delay what this waits for.

@@ -43,6 +43,10 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return this->template region<StepDecision>(RegionId::kDecision)[warp];
   }
 
+  /// Where norms follow blocks: the residual stream, [hidden], of which every consumer writes the columns that it reads. Who
+  /// reads those of another, whose matrix has other pages, has waited for input_taken two phases later.
+  SOLITON_DEVICE float* stream() const { return this->template region<float>(RegionId::kResidual); }
+
   /// Partial sums of a tile: [slot][consumer warp][row].
   SOLITON_DEVICE float* tile_parts(int slot, int warp) const {
     return this->template region<float>(RegionId::kTiles) + (slot * kPlan.consumer_warps + warp) * kTileRows;
@@ -62,6 +66,13 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// quarter of the dims apart, find neighbours in other banks.
   SOLITON_DEVICE unsigned char* staged(int row, int dim) const {
     constexpr int kThreads = kPlan.consumer_warps * kWarpLanes;
+    if constexpr (kPlan.model.head_pieces() > 1) {
+      // A warp brings a row; in either half four neighbours take a place each of every quarter of the banks.
+      const int lane = dim / 4 % kWarpLanes;
+      const int load = row / kPlan.consumer_warps * kPlan.model.head_pieces() + dim / 4 / kWarpLanes;
+      const int place = (lane + dim / 4 / kWarpLanes) % 8 * 4 + lane / 8;
+      return slice(row % kPlan.consumer_warps) + kPlan.partial_words() * 4 + (load * kWarpLanes + place) * 16;
+    }
     const int group = (row * kPlan.model.head_dim + dim) / 4;
     const int place = (group + group / kWarpLanes) % 8 * 4 + group % kWarpLanes / 8;
     return slice(group % kThreads / kWarpLanes) + kPlan.partial_words() * 4 +
@@ -176,6 +187,13 @@ struct HeadBlock {
   /// Is this the block of its KV head that appends the new token to the cache?
   SOLITON_DEVICE bool appends() const { return first_head == kv_head * kGroup; }
 };
+
+/// Is what a phase reads normed?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool norms_input(const MatrixPhase& phase) {
+  if constexpr (norms_before(kPlan.model.norms)) return phase.input != InputKind::kVector;
+  return phase.output == OutputKind::kLogits;  // layers read the residual stream as it is
+}
 
 /// Calls body<kind>(), of the kinds that the model has.
 template <const KernelPlan& kPlan, class Body>

@@ -10,6 +10,7 @@
 #include "one_row/merge.cuh"
 #include "one_row/new_token.cuh"
 #include "one_row/tile_bias.cuh"
+#include "ops/rotations.cuh"
 #include "ops/sampling.cuh"
 
 namespace soliton::one_row {
@@ -44,7 +45,7 @@ class Epilogue {
     load_bias(phase.output, layer, run.first);
     if constexpr (kMixes<kPlan>) choose(phase, layer);
     tile_bias_.load(context_, phase, layer, run.first);
-    const float scale = wait_input(phase.input);
+    const float scale = wait_input(norms_input<kPlan>(phase));
     sign(phase.output_vector);
     with_output<kPlan>(phase.output, [&]<OutputKind kKind>() {
       SOLITON_NO_UNROLL
@@ -55,7 +56,11 @@ class Epilogue {
         } else if constexpr (kKind == OutputKind::kSwiglu) {
           swiglu(phase, to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kResidual) {
-          residual(phase, to, tile, i, layer, tile + run.stride);
+          if constexpr (norms_after(kPlan.model.norms)) {
+            put_block(phase, to, tile, layer, tile + run.stride);
+          } else {
+            residual(phase, to, tile, i, layer, tile + run.stride);
+          }
         } else if constexpr (kKind == OutputKind::kRouter) {
           route(to, tile, scale);
         } else {
@@ -113,7 +118,7 @@ class Epilogue {
  private:
   /// Once a step, for all its layers: device memory is slow to answer while it streams.
   SOLITON_DEVICE void load_rotations() {
-    constexpr int kPairs = kPlan.model.head_dim / 2;
+    constexpr int kPairs = kPlan.model.rope_tables * kPlan.model.head_dim / 2;
     const float2* rotations = reinterpret_cast<const float2*>(context_.params.rotary) +
                               static_cast<int64_t>(context_.position()) * kPairs;
     for (int pair = context_.lane; pair < kPairs; pair += kWarpLanes) {
@@ -138,15 +143,14 @@ class Epilogue {
   }
 
   /// The same, and returns the RMS norm's factor, 1 if the input is not normed.
-  SOLITON_DEVICE float wait_input(InputKind input) {
+  SOLITON_DEVICE float wait_input(bool normed) {
     const uint32_t generation = wait_all_input();
     float squares = 0.0f;
     for (int warp = 0; warp < kPlan.consumer_warps; ++warp) {
       squares += load_shared(context_.squares(generation, warp));
     }
     take_input(generation);
-    return input == InputKind::kVector ? 1.0f
-                                       : rsqrt_fast(squares / kPlan.model.hidden + kPlan.model.norm_epsilon);
+    return !normed ? 1.0f : rsqrt_fast(squares / kPlan.model.hidden + kPlan.model.norm_epsilon);
   }
 
   /// Says that this CTA has all of the phase's input, whether or not it has a tile.
@@ -182,12 +186,14 @@ class Epilogue {
   // What becomes of a tile's sums, and the choice of a token: epilogue_outputs.cuh.
   SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
   SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
+  template <bool kOfBlock = false>
   SOLITON_DEVICE void publish_squares(float* output, int tile, float value);
   SOLITON_DEVICE void swiglu(const MatrixPhase& phase, float* output, int tile, float scale, int layer,
                              int next_tile);
   SOLITON_DEVICE void route(float* output, int tile, float scale);
   SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer,
                                int next_tile);
+  SOLITON_DEVICE void put_block(const MatrixPhase& phase, float* output, int tile, int layer, int next_tile);
   SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale);
   SOLITON_DEVICE void choose(const MatrixPhase& phase, int layer);
   SOLITON_DEVICE float expert_weight(int tile, int phase) const;

@@ -3,6 +3,7 @@
 
 #include "one_row/epilogue.cuh"
 #include "ops/activation.cuh"
+#include "ops/final_logit.cuh"
 
 namespace soliton::one_row {
 
@@ -28,8 +29,12 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   const bool rotates = packed < kRotaryRows;
   const int tile_in_head = packed % kPlan.model.head_dim / kTileRows;
   float2 rotation = make_float2(1.0f, 0.0f);
-  if (rotates && !kPlan.model.head_norm) {
-    rotation = load_shared(context_.rotations() + tile_in_head * 8 + row % 8);
+  if constexpr (kPlan.model.rotates_alike()) {
+    if (rotates && !kPlan.model.head_norm)
+      rotation = load_shared(context_.rotations() + tile_in_head * 8 + row % 8);
+  } else if (const int rope = rope_of<kPlan>(layer); rotates && !kPlan.model.head_norm && rope >= 0) {
+    rotation =
+        load_shared(context_.rotations() + rope * (kPlan.model.head_dim / 2) + tile_in_head * 8 + row % 8);
   }
   const float bias = bias_;
   load_bias(OutputKind::kRotary, layer, next_tile);
@@ -46,14 +51,17 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, value, tag_);
 }
 
-/// Of a tile of q or k the sum of squares, behind q, k and v: whoever attends adds up those of all tiles.
+/// Of a tile of q or k the sum of squares, behind q, k and v, or of one of a block's output, behind that: whoever reads it adds
+/// up those of all tiles.
 template <const KernelPlan& kPlan>
+template <bool kOfBlock>
 SOLITON_DEVICE void Epilogue<kPlan>::publish_squares(float* output, int tile, float value) {
-  if (tile >= kPlan.model.rotary_heads() * kPlan.model.head_dim / kTileRows) return;
+  constexpr int kWords = kOfBlock ? kPlan.model.hidden : kPlan.model.qkv_rows();
+  if (!kOfBlock && tile >= kPlan.model.rotary_heads() * kPlan.model.head_dim / kTileRows) return;
   float squares = value * value;
   SOLITON_UNROLL
   for (int mask = kTileRows / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
-  if (context_.lane == 0) publish<kPlan>(context_, output + kPlan.model.qkv_rows() + tile, squares, tag_);
+  if (context_.lane == 0) publish<kPlan>(context_, output + kWords + tile, squares, tag_);
 }
 
 /// activation(gate) * up, or what there is in its place: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its
@@ -128,12 +136,18 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
   float* own = context_.template region<float>(RegionId::kResidual) + own_tile * kTileRows + context_.lane;
   float before = 0.0f;
   if (context_.lane < kTileRows) {
-    before = begins ? bf16_to_float(load_constant(context_.params.embedding +
-                                                  static_cast<int64_t>(token_) * kPlan.model.hidden +
-                                                  context_.normed_place(0, row)))
+    before = begins ? kPlan.model.embedding_scale *
+                          bf16_to_float(load_constant(context_.params.embedding +
+                                                      static_cast<int64_t>(token_) * kPlan.model.hidden +
+                                                      context_.normed_place(0, row)))
                     : load_shared(own);
   }
-  float value = before + take_tile();
+  float value;
+  if constexpr (kPlan.model.residual_scale == 1) {
+    value = before + take_tile();
+  } else {
+    value = fmaf(take_tile(), kPlan.model.residual_scale, before);
+  }
   if constexpr (TileBias<kPlan>::kIsThere) {
     value += phase.appends ? tile_bias_.of_row() : tile_bias_.of_experts(context_.lane, expert_weight_);
     tile_bias_.load(context_, phase, layer, next_tile);
@@ -143,9 +157,23 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
   publish<kPlan>(context_, output + place, value, tag_);
 }
 
+/// What a block gives, as it is: who reads it norms it and adds it to the residual stream, see block_norm.cuh.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Epilogue<kPlan>::put_block(const MatrixPhase& phase, float* output, int tile, int layer,
+                                               int next_tile) {
+  float value = take_tile();
+  if constexpr (TileBias<kPlan>::kIsThere) {
+    value += tile_bias_.of_row();
+    tile_bias_.load(context_, phase, layer, next_tile);
+  }
+  publish_squares<true>(output, tile, value);
+  if (context_.lane < kTileRows)
+    publish<kPlan>(context_, output + tile * kTileRows + context_.lane, value, tag_);
+}
+
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::logits(const MatrixPhase& phase, int tile, float scale) {
-  const float logit = take_tile() * scale;
+  const float logit = final_logit<kPlan>(take_tile() * scale);
   const int token = tile * kTileRows + context_.lane;
   if (context_.lane >= kTileRows) return;
   if (context_.params.sampling.rows != nullptr) keep_logit(context_.params.sampling, 0, token, logit);

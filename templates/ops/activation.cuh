@@ -14,6 +14,10 @@ SOLITON_DEVICE float clamp_above(float value, float limit) {
 /// `kShort`: by few instructions, where code is long.
 template <Activation kActivation, bool kShort>
 SOLITON_DEVICE float activate(float gate) {
+  if constexpr (kActivation == Activation::kGelu) {
+    constexpr float kSqrtHalf = 0.70710678f;
+    return 0.5f * gate * (1.0f + erff(gate * kSqrtHalf));
+  }
   float exponent = gate;
   if constexpr (kActivation == Activation::kGeluTanh)
     exponent = kGeluScale * (gate + kGeluCube * gate * gate * gate);

@@ -1,6 +1,7 @@
 // The choice of tokens by those who finish the tiles of logits, and what it means for the step that follows.
 #pragma once
 
+#include "ops/final_logit.cuh"
 #include "ops/sampling.cuh"
 #include "rows/finisher.cuh"
 
@@ -46,7 +47,7 @@ class Choice : public Finisher<kPlan> {
     SOLITON_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
-      const float logit = logits[i] * scale_;
+      const float logit = final_logit<kPlan>(logits[i] * scale_);
       if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row(), token, logit);
       if (token >= phase.rows) continue;
       if (params.logits != nullptr) {

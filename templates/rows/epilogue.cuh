@@ -15,6 +15,7 @@ class Epilogue : public Outputs<kPlan> {
   using Base::find_token, Base::candidate, Base::end_choice;
   using Base::is_active, Base::team, Base::quarter, Base::row;
   using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kQuarters, Base::kOwnRows, Base::kRowStride;
+  using Base::kSumsBeginWithStream, Base::add_block;
   using Base::set_squares, Base::set_best;
   using Base::squares_of, Base::kSquaresStride, Base::publish_squares;
   using typename Base::Ahead, typename Base::Sums;
@@ -26,13 +27,15 @@ class Epilogue : public Outputs<kPlan> {
   struct Squares {
     float sums[kPlan.rows / kWorkers] = {};
   };
+  template <int kVector = kPlan.squares>
   SOLITON_DEVICE Squares load_squares() const {
     constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
     constexpr int kShare = kPlan.rows / kWorkers;
     Squares all;
     SOLITON_UNROLL
     for (int i = 0; i < kShare; ++i) {
-      const float4* squares = reinterpret_cast<const float4*>(squares_of(worker_ * kShare + i));
+      const float4* squares =
+          reinterpret_cast<const float4*>(this->template squares_of<kVector>(worker_ * kShare + i));
       SOLITON_UNROLL
       for (int k = 0; k < kLoads; ++k) {
         const float4 v = load_global(squares + k * kWarpLanes + context_.lane);
@@ -42,8 +45,9 @@ class Epilogue : public Outputs<kPlan> {
     return all;
   }
   /// RMS norm's factors of them, for whoever finishes tiles: tiles_full says that they are there. What no CTA writes is zero.
-  /// Of two lanes each goes on with half of the rows that both have, until every lane has one: few shuffles, one root.
-  SOLITON_DEVICE void put_factors(Squares all) const {
+  /// Of two lanes each goes on with half of the rows that both have, until every lane has one: few shuffles, one root. `norms`:
+  /// false where the residual stream is read as it is: all are 1.
+  SOLITON_DEVICE void put_factors(Squares all, bool norms = true) const {
     constexpr int kShare = kPlan.rows / kWorkers;
     int row = 0;
     SOLITON_UNROLL
@@ -61,8 +65,12 @@ class Epilogue : public Outputs<kPlan> {
       }
     }
     if (context_.lane >= kShare) return;
-    store_shared(context_.factors() + worker_ * kShare + row,
-                 rsqrt_fast(all.sums[0] / kPlan.model.hidden + kPlan.model.norm_epsilon));
+    float factor = rsqrt_fast(all.sums[0] / kPlan.model.hidden + kPlan.model.norm_epsilon);
+    if constexpr (!norms_before(kPlan.model.norms)) factor = norms ? factor : 1.0f;
+    store_shared(context_.factors() + worker_ * kShare + row, factor);
+  }
+  static SOLITON_DEVICE bool norms_input(const MatrixPhase& phase) {
+    return norms_before(kPlan.model.norms) || phase.output == OutputKind::kLogits;
   }
 
   /// Finds the tokens of the step, if it happens, and embeds them.
@@ -98,7 +106,8 @@ class Epilogue : public Outputs<kPlan> {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
     if constexpr (OutputBiases<kPlan>::kIsThere)
       OutputBiases<kPlan>(context_, at.layer).prefetch(at.phase, run, worker_);
-    if (finds_factors && at.phase.input == InputKind::kNormed && run.count > 0) put_factors(load_squares());
+    if (finds_factors && at.phase.input == InputKind::kNormed && run.count > 0)
+      put_factors(load_squares(), norms_input(at.phase));
     SOLITON_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {
       own_row_ = i;
@@ -140,8 +149,8 @@ class Epilogue : public Outputs<kPlan> {
       };
       const auto before = [&](int i) {
         own_row_ = i % kOwnRows;
-        return at.phase.output == OutputKind::kResidual && i < end ? load_kept(own_tile(i))
-                                                                   : make_float4(0, 0, 0, 0);
+        const bool begins = kSumsBeginWithStream && at.phase.output == OutputKind::kResidual && i < end;
+        return begins ? load_kept(own_tile(i)) : make_float4(0, 0, 0, 0);
       };
       const auto ahead = [&](int i) {
         own_row_ = i % kOwnRows;
@@ -229,6 +238,32 @@ class Epilogue : public Outputs<kPlan> {
     warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
   }
 
+  /// Norms what the block gave that `at` has ended, of this CTA's tiles, and adds it to the residual stream, which the next
+  /// phase reads from `stream`. `met`: parity of the workers' next meeting, where warpgroups multiply.
+  SOLITON_DEVICE void norm_block(const MatrixInstance& at, Vector stream, uint32_t& met) {
+    put_factors(load_squares<kPlan.block_squares>());
+    if constexpr (kRowsShape.warpgroups) {
+      context_.meet_workers(met);
+    } else {
+      warp_arrive(&context_.barrier(BarrierId::kTilesFull));
+      if (!is_active()) return;
+      // Pairs with all workers' arrivals: the factors are there.
+      context_.wait(context_.barrier(BarrierId::kTilesFull), parity_, WaitKind::kTilesFull, 0);
+      warp_sync();
+      parity_ ^= 1;
+    }
+    const TileRun run = context_.tiles(at.phase);
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      set_squares(0.0f);
+      SOLITON_NO_UNROLL
+      for (int own = team(); own < run.count; own += kTeams)
+        add_block(at, stream, run.first + own * run.stride, own);
+      publish_squares();
+    }
+  }
+
   /// Where warpgroups multiply, once all workers have met: the first team's best candidates are those of all teams.
   SOLITON_DEVICE void gather_best() {
     if (team() > 0 || !is_active()) return;
@@ -251,7 +286,8 @@ class Epilogue : public Outputs<kPlan> {
     SOLITON_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {
       own_row_ = i;
-      if (phase.output == OutputKind::kResidual) publish_squares();
+      constexpr int kSquares = norms_after(kPlan.model.norms) ? kPlan.block_squares : kPlan.squares;
+      if (phase.output == OutputKind::kResidual) this->template publish_squares<kSquares>();
       if (phase.output == OutputKind::kLogits && team() == 0) end_choice();
     }
   }

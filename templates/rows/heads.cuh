@@ -45,6 +45,33 @@ SOLITON_DEVICE float* unnormed(const Context<kPlan>& context, int row, int head,
          (row * kPlan.model.rotary_heads() + head) * kPlan.model.head_dim + dim;
 }
 
+/// The sum of squares of a row's tile of q | k, where all heads are normed together: behind q and k, [row][tile].
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE float* joint_squares(const Context<kPlan>& context, int row, int tile) {
+  constexpr int kDims = kPlan.model.rotary_heads() * kPlan.model.head_dim;
+  return context.template workspace<float>(kPlan.unnormed_heads().offset) + kPlan.rows * kDims +
+         row * (kDims / kTileRows) + tile;
+}
+
+/// The factor of a head of q or k by them, of which the lanes that hold the head add up some each. Collective.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE JointScales joint_scales(const Context<kPlan>& context, int row, int head) {
+  if constexpr (!kPlan.model.joint_norm) return {};
+  constexpr int kLanes = HeadNorm<kPlan>::kLanes;
+  constexpr int kHeadTiles = kPlan.model.head_dim / kTileRows;
+  const bool is_key = head >= kPlan.model.num_heads;
+  const int first = is_key ? kPlan.model.num_heads * kHeadTiles : 0;
+  const int count = (is_key ? kPlan.model.num_kv_heads : kPlan.model.num_heads) * kHeadTiles;
+  const float* squares = joint_squares(context, row, first);
+  float sum = 0.0f;
+  SOLITON_NO_UNROLL
+  for (int tile = context.lane % kLanes; tile < count; tile += kLanes) sum += load_global(squares + tile);
+  SOLITON_UNROLL
+  for (int mask = 1; mask < kLanes; mask *= 2) sum += shuffle_xor(sum, mask);
+  const float scale = rsqrt_fast(sum / static_cast<float>(count * kTileRows) + kPlan.model.norm_epsilon);
+  return {scale, scale};
+}
+
 /// Norms and rotates this card's heads of q and k of all rows: by all warps of its CTAs, which have numbers `first`,
 /// first + stride, ...; as many heads at a time as a warp holds.
 template <const KernelPlan& kPlan>
@@ -64,21 +91,37 @@ SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int str
                                             : kPlan.model.num_heads +
                                                   (of_card - card_queries) * kPlan.num_cards + context.card();
     const int dim = context.lane % kLanes * 4;
-    float4 v = make_float4(0, 0, 0, 0);
-    if (present) v = load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, dim)));
-    HeadNorm<kPlan> norm;
-    norm.load(context.params, {layer, context.position(row), head >= kPlan.model.num_heads, present},
-              context.lane);
-    v = norm.finish(v, context.lane);
-    if (!present) continue;
-    for (int pair = 0; pair < 4; pair += 2) {
-      const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
-      if (head < kPlan.model.num_heads) {
-        put_query(context, head / kPlan.model.group(), row * kPlan.model.group() + head % kPlan.model.group(),
-                  dim + pair, two);
-      } else {
-        put_key(context, head - kPlan.model.num_heads, row, dim + pair, two);
+    const auto load = [&](int first) {
+      return present ? load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, first)))
+                     : make_float4(0, 0, 0, 0);
+    };
+    const auto put = [&](int first, const float4& v) {
+      for (int pair = 0; pair < 4; pair += 2) {
+        const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
+        if (head < kPlan.model.num_heads) {
+          put_query(context, head / kPlan.model.group(),
+                    row * kPlan.model.group() + head % kPlan.model.group(), first + pair, two);
+        } else {
+          put_key(context, head - kPlan.model.num_heads, row, first + pair, two);
+        }
       }
+    };
+    const JointScales joint = joint_scales(context, row, head);
+    float4 v = load(dim);
+    HeadNorm<kPlan> norm;
+    norm.load(context.params, {layer, context.position(row), head >= kPlan.model.num_heads, present, head},
+              context.lane);
+    if constexpr (kPlan.model.head_pieces() == 1) {
+      v = norm.finish(v, context.lane, joint);
+      if (!present) continue;
+      put(dim, v);
+    } else {
+      constexpr int kHalf = kPlan.model.head_dim / 2;
+      float4 second = load(dim + kHalf);
+      norm.finish(v, second, joint);
+      if (!present) continue;
+      put(dim, v);
+      put(dim + kHalf, second);
     }
   }
 }

@@ -62,6 +62,11 @@ class InputLoader {
     context_.end_phase();
   }
 
+  SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) {
+    begin_phase();
+    context_.end_phase();
+  }
+
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
     begin_phase(kPlan.model.head_norm ? Writers::kCard : Writers::kAll);

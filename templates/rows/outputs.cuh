@@ -38,9 +38,10 @@ class Outputs : public Choice<kPlan> {
   };
   SOLITON_DEVICE Ahead load_ahead(const MatrixInstance& at, int tile) const {
     if (at.phase.output == OutputKind::kResidual) {
+      if constexpr (norms_after(kPlan.model.norms)) return {};  // norm_block() has use for them
       return {norm_weights(norm_row<kPlan>(at.phase, at.layer), tile)};
     }
-    if (at.phase.output == OutputKind::kRotary) return {rotations(tile)};
+    if (at.phase.output == OutputKind::kRotary) return {rotations(at.layer, tile)};
     return {};
   }
 
@@ -60,9 +61,9 @@ class Outputs : public Choice<kPlan> {
         break;
       case OutputKind::kResidual:
         if constexpr (OutputBiases<kPlan>::kIsThere) {
-          residual(at.phase.output_vector, tile, own_tile, with_output_bias(at, tile, sums), ahead);
+          end_block(at.phase.output_vector, tile, own_tile, with_output_bias(at, tile, sums), ahead);
         } else {
-          residual(at.phase.output_vector, tile, own_tile, sums, ahead);
+          end_block(at.phase.output_vector, tile, own_tile, sums, ahead);
         }
         break;
       case OutputKind::kLogits:
@@ -87,15 +88,18 @@ class Outputs : public Choice<kPlan> {
 
   // ---- Norms
 
+  /// `kVector`: those of the residual stream, or of what a block gives.
+  template <int kVector = kPlan.squares>
   SOLITON_DEVICE float* squares_of(int row) const {
-    return context_.template workspace<float>(kPlan.vector(kPlan.squares).offset) + row * kSquaresStride;
+    return context_.template workspace<float>(kPlan.vector(kVector).offset) + row * kSquaresStride;
   }
   static constexpr int kSquaresStride = kPlan.squares_stride();
 
+  template <int kVector = kPlan.squares>
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares());
     if (quarter() == 0 && team() < kPlan.residual_teams())
-      context_.publish(squares_of(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
+      context_.publish(squares_of<kVector>(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
   }
 
   // ---- Residual stream
@@ -118,6 +122,14 @@ class Outputs : public Choice<kPlan> {
     return load_shared(kept(own_tile));
   }
 
+  /// Where norms follow blocks: this thread's values of what a block gives, until all CTAs know its sums of squares.
+  SOLITON_DEVICE float4* block_values(int own_tile) const {
+    const int place = kOwnRows == 1 ? own_tile : own_tile * kOwnRows + own_row_;
+    return context_.template workspace<float4>(kPlan.vector(kPlan.block).offset +
+                                               context_.cta * int64_t{kPlan.residual_bytes()}) +
+           place * kThreads + thread();
+  }
+
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
   /// that reads them, see norm_weights().
   SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
@@ -127,22 +139,21 @@ class Outputs : public Choice<kPlan> {
     } else {
       store_shared(kept(own_tile), value);
     }
-    const float added = (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
-    set_squares(squares() + added);
+    set_squares(squares() + sum_of_squares(v));
     if constexpr (kPlan.model.ordered) {
       const float values[] = {v.low.x, v.low.y, v.high.x, v.high.y};
       const uint32_t words[] = {weights.x, weights.y, weights.z, weights.w};
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
         context_.publish_element(vector, row(), place_of(words[i]),
-                                 values[i] * bf16_to_float(static_cast<uint16_t>(words[i] >> 16)));
+                                 values[i] * norm_weight<kPlan>(static_cast<uint16_t>(words[i] >> 16)));
       }
       return;
     }
     const auto put = [&](int column, float2 pair, uint32_t w) {
       publish(vector, row(), column,
-              make_float2(pair.x * bf16_to_float(static_cast<uint16_t>(w)),
-                          pair.y * bf16_to_float(static_cast<uint16_t>(w >> 16))));
+              make_float2(pair.x * norm_weight<kPlan>(static_cast<uint16_t>(w)),
+                          pair.y * norm_weight<kPlan>(static_cast<uint16_t>(w >> 16))));
     };
     const int column = tile * kTileRows + quarter() * 2;
     put(column, v.low, weights.x);
@@ -164,6 +175,14 @@ class Outputs : public Choice<kPlan> {
     return make_uint4(load_constant(reinterpret_cast<const uint32_t*>(weights + first)),
                       load_constant(reinterpret_cast<const uint32_t*>(weights + first + 8)), 0, 0);
   }
+  /// In place of weights where what is read is not normed: ones.
+  static SOLITON_DEVICE uint4 no_norm() {
+    constexpr uint32_t kOnes = kPlan.model.norm_offset ? 0 : 0x3f803f80u;
+    return make_uint4(kOnes, kOnes, 0, 0);
+  }
+  static SOLITON_DEVICE float sum_of_squares(const Sums& v) {
+    return (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
+  }
   static SOLITON_DEVICE int place_of(uint32_t word) {
     static_assert(!kPlan.model.ordered || kPlan.model.hidden <= 1 << 16, "half a word holds a place");
     return static_cast<int>(word & 0xffff);
@@ -177,7 +196,7 @@ class Outputs : public Choice<kPlan> {
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
-      const uint4 weights = norm_weights(0, tile);
+      const uint4 weights = norms_before(kPlan.model.norms) ? norm_weights(0, tile) : no_norm();
       keep(kPlan.layer_input(), tile, i, embedding_of(token, tile, weights), weights);
     }
     publish_squares();
@@ -188,23 +207,42 @@ class Outputs : public Choice<kPlan> {
   SOLITON_DEVICE Sums embedding_of(int token, int tile, uint4 weights) const {
     const uint16_t* embedding = context_.params.embedding + static_cast<int64_t>(token) * kPlan.model.hidden;
     if constexpr (kPlan.model.ordered) {
-      const auto value = [&](uint32_t word) {
-        return bf16_to_float(load_constant(embedding + place_of(word)));
-      };
+      const auto value = [&](uint32_t word) { return embedded(load_constant(embedding + place_of(word))); };
       return {make_float2(value(weights.x), value(weights.y)),
               make_float2(value(weights.z), value(weights.w))};
     }
     const auto pair = [&](int column) {
       const uint32_t v = load_constant(
           reinterpret_cast<const uint32_t*>(embedding + tile * kTileRows + quarter() * 2 + column));
-      return make_float2(bf16_to_float(static_cast<uint16_t>(v)),
-                         bf16_to_float(static_cast<uint16_t>(v >> 16)));
+      return make_float2(embedded(static_cast<uint16_t>(v)), embedded(static_cast<uint16_t>(v >> 16)));
     };
     return {pair(0), pair(8)};
   }
 
+  static SOLITON_DEVICE float embedded(uint16_t bits) {
+    return kPlan.model.embedding_scale * bf16_to_float(bits);
+  }
+
+  /// What a block gives: the residual stream grows by it, or, where it is normed first, norm_block() lets it.
+  SOLITON_DEVICE void end_block(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
+    if constexpr (norms_after(kPlan.model.norms)) {
+      store_global(block_values(own_tile), make_float4(v.low.x, v.low.y, v.high.x, v.high.y));
+      set_squares(squares() + sum_of_squares(v));
+    } else {
+      residual(vector, tile, own_tile, v, weights);
+    }
+  }
+  /// Do sums of warpgroups begin with the residual stream?
+  static constexpr bool kSumsBeginWithStream =
+      kRowsShape.warpgroups && !norms_after(kPlan.model.norms) && kPlan.model.residual_scale == 1;
+
   SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {
-    if constexpr (!kRowsShape.warpgroups) {  // there the sums begin with it
+    if constexpr (kPlan.model.residual_scale != 1) {
+      constexpr float kScale = kPlan.model.residual_scale;
+      v = {make_float2(v.low.x * kScale, v.low.y * kScale),
+           make_float2(v.high.x * kScale, v.high.y * kScale)};
+    }
+    if constexpr (!kSumsBeginWithStream) {
       const float4 before = load_kept(own_tile);
       v.low.x += before.x;
       v.low.y += before.y;
@@ -212,6 +250,25 @@ class Outputs : public Choice<kPlan> {
       v.high.y += before.w;
     }
     keep(vector, tile, own_tile, v, weights);
+  }
+  /// Norms what a block gave by its row of the norms, and its factor, and adds it to the residual stream, which the next
+  /// phase reads from `stream`, normed by the row behind that if it norms.
+  SOLITON_DEVICE void add_block(const MatrixInstance& at, Vector stream, int tile, int own_tile) {
+    const int row_of_reader = norm_row<kPlan>(at.phase, at.layer);
+    const bool norms =
+        norms_before(kPlan.model.norms) || (!at.phase.appends && at.layer == kPlan.model.num_layers - 1);
+    const uint4 weights = norms ? norm_weights(row_of_reader, tile) : no_norm();
+    const uint4 own = norm_weights(row_of_reader - 1, tile);
+    const float4 block = load_global(block_values(own_tile));
+    const float4 before = load_kept(own_tile);
+    const float scale = load_shared(context_.factors() + row());
+    const auto add = [&](float stream_value, float value, uint32_t word) {
+      return fmaf(value * scale, norm_weight<kPlan>(static_cast<uint16_t>(word)), stream_value);
+    };
+    keep(stream, tile, own_tile,
+         {make_float2(add(before.x, block.x, own.x), add(before.y, block.y, own.x >> 16)),
+          make_float2(add(before.z, block.z, own.y), add(before.w, block.w, own.y >> 16))},
+         weights);
   }
 
   // ---- Other outputs
@@ -287,6 +344,13 @@ class Outputs : public Choice<kPlan> {
     const bool is_key = !is_query && head < kPlan.model.rotary_heads();
     const int pair = within / kTileRows * 8 + quarter() * 2;  // of dims pair and pair + head_dim / 2
     if constexpr (kPlan.model.head_norm) {
+      if constexpr (kPlan.model.joint_norm) {
+        if (is_query || is_key) {
+          const float sum = sum_quarters(sum_of_squares(v));
+          // Registers are full: none is to hold what follows from these for other uses.
+          if (quarter() == 0) context_.publish(joint_squares(context_, opaque(row()), opaque(tile)), sum);
+        }
+      }
       if (is_query || is_key) {
         // Pairs with the loads in norm_heads(), a phase later.
         const int kv_head = is_query ? head / kPlan.model.group() : head - kPlan.model.num_heads;
@@ -371,15 +435,18 @@ class Outputs : public Choice<kPlan> {
   }
 
   /// cos and sin of this thread's two pairs of dims, as bits; where nothing rotates yet or at all, no rotation.
-  SOLITON_DEVICE uint4 rotations(int tile) const {
+  SOLITON_DEVICE uint4 rotations(int layer, int tile) const {
     constexpr int kHeadDim = kPlan.model.head_dim;
     const uint32_t one = float_bits(1.0f);
     if (kPlan.model.head_norm || tile * kTileRows >= kPlan.model.rotary_heads() * kHeadDim)
       return make_uint4(one, 0, one, 0);
     const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
+    const int rope = rope_of<kPlan>(layer);
+    if (rope < 0) return make_uint4(one, 0, one, 0);
+    constexpr int kPairs = kPlan.model.rope_tables * kHeadDim / 2;
     return load_constant(reinterpret_cast<const uint4*>(
         context_.params.rotary +
-        (static_cast<int64_t>(context_.position(row())) * (kHeadDim / 2) + pair) * 2));
+        (static_cast<int64_t>(context_.position(row())) * kPairs + rope * (kHeadDim / 2) + pair) * 2));
   }
 };
 

@@ -76,6 +76,7 @@ class Producer : public ExpertProducer<kPlan> {
     context_.end_phase();
   }
   SOLITON_DEVICE void norm_heads(int /*layer*/) { context_.end_phase(); }
+  SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) { context_.end_phase(); }
 
  private:
   /// Of an item the pages of the step's own tokens, once these are there; false once the launch has stopped.

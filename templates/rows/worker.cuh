@@ -71,6 +71,12 @@ class Worker {
     finish_phase();
   }
 
+  SOLITON_DEVICE void norm_block(const MatrixInstance& at) {
+    begin_phase();
+    epilogue_.norm_block(at, kStreamTable<kPlan>.after[at.phase.number], met_);
+    context_.finish_phase();
+  }
+
   /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
   template <int kPhase>
   SOLITON_DEVICE void attend(int layer) {
@@ -143,7 +149,7 @@ class Worker {
       typename Epilogue<kPlan>::Squares squares;
       if (finds_factors) squares = epilogue_.load_squares();
       multiplier_.bring_digits(at.phase, block(), met_, [&] {
-        if (finds_factors) epilogue_.put_factors(squares);
+        if (finds_factors) epilogue_.put_factors(squares, Epilogue<kPlan>::norms_input(at.phase));
       });
     } else if (at.phase.input == InputKind::kNormed) {
       context_.meet_workers(met_);  // the norm's factors are there

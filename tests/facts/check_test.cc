@@ -88,10 +88,11 @@ TEST(Check, FactsMustGoTogether) {
   facts.num_kv_heads = 5;
   EXPECT_EQ(refusal_of(facts), "4 config.json: num_kv_heads: expected a divisor of num_heads = 32, got 5");
   facts = good_facts();
-  facts.head_dim = 256;
+  facts.head_dim = 96;
   EXPECT_EQ(refusal_of(facts), "no error");
   facts.head_norm = 1;
-  EXPECT_EQ(refusal_of(facts), "5 config.json: head_dim: expected 64 or 128 where heads are normed, got 256");
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: head_dim: expected 64, 128 or 256 where heads are normed, got 96");
   facts = good_facts();
   facts.rope_beta_slow = 32;
   EXPECT_EQ(refusal_of(facts),
@@ -117,6 +118,49 @@ TEST(Check, NamesThePlaceThatWasStatedLast) {
 }
 
 /// A model of every kind of fact, but for those of other kinds of RoPE.
+// What norms behind blocks, and scales of what blocks give, do not go with.
+TEST(Check, BlocksMustBeSuchAsKernelsCanEnd) {
+  ModelFacts facts = good_facts();
+  facts.norms = static_cast<int32_t>(NormPlacement::kAround);
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.residual_scale = 0.5;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: residual_scale: expected 1 where norms follow blocks, got 0.5");
+  facts.norms = 0;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.o_bias = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: residual_scale: expected 1 where outputs of blocks have biases, got 0.5");
+  facts = good_facts();
+  facts.norms = static_cast<int32_t>(NormPlacement::kAfter);
+  facts.weight_bits = 4;
+  facts.weight_group = 128;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.weight_order = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: weight_order: expected inputs in natural order where norms follow blocks, got 1");
+  facts.norms = 3;
+  EXPECT_EQ(refusal_of(facts), "5 config.json: norms: expected \"before\" or \"around\" or \"after\", got 3");
+}
+
+TEST(Check, RotationsOfLayersMustBeThere) {
+  ModelFacts facts = good_facts();
+  facts.layer_rope[1] = kNoRope;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.layer_rope[0] = kLocalRope;
+  EXPECT_TRUE(refusal_of(facts).starts_with(
+      "4 config.json: rope.layers: expected no layer with a theta of its own, got [1, 2, 0"));
+  facts.rope_local_theta = 10000;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.layer_rope[0] = kMainRope;
+  EXPECT_EQ(
+      refusal_of(facts),
+      "4 config.json: rope.local_theta: expected nothing where no layer has a theta of its own, got 10000");
+  facts = good_facts();
+  facts.layer_rope[facts.num_layers] = kNoRope;
+  EXPECT_TRUE(refusal_of(facts).starts_with("4 config.json: rope.layers: expected 0 to 2, of each layer"));
+}
+
 constexpr const char* kRichConfig = R"({
   "architectures": ["Qwen2ForCausalLM"], "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 6,
   "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048, "max_position_embeddings": 4096,

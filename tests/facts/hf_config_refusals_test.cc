@@ -144,18 +144,19 @@ TEST_F(HfConfigTest, RefusesBadWindowsAndSinks) {
   refused({{"num_hidden_layers", 200}}, ExitCode::kMismatch,
           "sliding_window: expected one for all of more than 128 layers, got 128");
   refused({{"hidden_act", "clamped_swiglu"}}, ExitCode::kMismatch,
-          "hidden_act: expected \"silu\" or \"gelu_pytorch_tanh\", got \"clamped_swiglu\"");
+          "hidden_act: expected \"silu\", \"gelu_pytorch_tanh\" or \"gelu\", got \"clamped_swiglu\"");
 }
 
 TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   const auto refused = [&](const json& patch, const std::string& message) {
     expect_refused(patch, ExitCode::kMismatch, message);
   };
-  refused({{"architectures", {"Gemma2ForCausalLM"}}},
+  refused({{"architectures", {"GemmaForCausalLM"}}},
           "architectures: expected one of LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
           "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, "
-          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, OlmoeForCausalLM, GptOssForCausalLM, got "
-          "\"Gemma2ForCausalLM\"");
+          "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, OlmoeForCausalLM, GptOssForCausalLM, Gemma2ForCausalLM, "
+          "Gemma3ForCausalLM, Gemma3ForConditionalGeneration, Olmo2ForCausalLM, Olmo3ForCausalLM, GraniteForCausalLM, SmolLM3ForCausalLM, "
+          "SeedOssForCausalLM, Exaone4ForCausalLM, got \"GemmaForCausalLM\"");
   refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},
           "clip_qkv: expected null, got 8.0: not supported");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
@@ -165,7 +166,8 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
       "quantization_config.quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"fp8\"");
   refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
   refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
-  refused({{"hidden_act", "gelu"}}, "hidden_act: expected \"silu\" or \"gelu_pytorch_tanh\", got \"gelu\"");
+  refused({{"hidden_act", "relu2"}},
+          "hidden_act: expected \"silu\", \"gelu_pytorch_tanh\" or \"gelu\", got \"relu2\"");
   refused({{"hidden_size", 2080}}, "hidden_size: expected a multiple of 64 from 64 to 65536, got 2080");
   refused({{"intermediate_size", 8191}},
           "intermediate_size: expected a multiple of 64 from 64 to 262144, got 8191");

@@ -220,7 +220,8 @@ TEST_F(HfConfigTest, Qwen3NormsHeads) {
   EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 128);
   config["head_dim"] = 96;
   write("config.json", config.dump());
-  expect_refused_as_is(ExitCode::kMismatch, "head_dim: expected 64 or 128 where heads are normed, got 96");
+  expect_refused_as_is(ExitCode::kMismatch,
+                       "head_dim: expected 64, 128 or 256 where heads are normed, got 96");
   config["head_dim"] = 128;
   config["attention_bias"] = true;
   write("config.json", config.dump());

@@ -161,7 +161,7 @@ TEST(ModelConfig, BiasesAndNormedHeadsAreSaidWhereTheyAre) {
       std::string::npos);
   EXPECT_NE(hash_facts(facts_of(kGood + "head_norm: true\n")), hash_facts(facts_of(kGood)));
   EXPECT_EQ(parse_error(with(kGood, "head_dim: 128", "head_dim: 96") + "head_norm: true\n"),
-            refusal(7, "head_dim: expected 64 or 128 where heads are normed, got 96"));
+            refusal(7, "head_dim: expected 64, 128 or 256 where heads are normed, got 96"));
 }
 
 ModelFacts quantized_facts(const std::string& text) {
@@ -309,7 +309,9 @@ TEST(ModelConfig, RefusesImpossibleRope) {
       changed("  factor: 8", "  fator: 8"),
       refusal(15,
               "rope.fator: expected one of kind, theta, dims, factor, low_freq_factor, high_freq_factor, "
-              "original_context, beta_fast, beta_slow, attention_factor, truncate, got an unknown key"));
+              "original_context, beta_fast, beta_slow, attention_factor, truncate, local_theta, layers, got "
+              "an unknown "
+              "key"));
 }
 
 TEST(ModelConfig, RefusesImpossibleQuantization) {
@@ -388,10 +390,9 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
       parse_error(kGood + "dtype: bf16\n"),
       refusal(19,
               "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
-              "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, sinks, windows, "
-              "activation, kv_bits, "
-              "max_context, "
-              "norm_epsilon, "
+              "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, sinks, norms, "
+              "norm_offset, windows, activation, kv_bits, max_context, norm_epsilon, embedding_scale, "
+              "residual_scale, attention_scale, attention_soft_cap, logit_scale, logit_soft_cap, "
               "experts, quantization, rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));

@@ -24,14 +24,16 @@ class NumberWalk {
     auto& [model, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
            producer_warps, ring_slots, window, waiting_window, prefetch_pages, tile_slots, chunk_columns,
            min_pages_per_split, max_splits, sync, registers_per_thread, input_buffers, max_query_tiles,
-           warp_dims, shares_registers, warpgroups, vectors, squares, num_norms, layers, matrices, phases,
-           barriers, shared, workspace, weight_bytes, needed_weight_bytes] = plan;
+           warp_dims, shares_registers, warpgroups, vectors, squares, block, block_squares, num_norms, layers,
+           matrices, phases, barriers, shared, workspace, weight_bytes, needed_weight_bytes] = plan;
     for_each_fact(facts, [&](const char* name, auto& value) {
       if constexpr (!std::is_floating_point_v<std::decay_t<decltype(value)>>)
         number(std::string("facts.") + name, value);
     });
     for (int i = 0; has_windows(facts) && i < facts.num_layers; ++i)
       number(fmt::format("facts.layer_window.{}", i), facts.layer_window[i]);
+    for (int i = 0; lists_ropes(facts) && i < facts.num_layers; ++i)
+      number(fmt::format("facts.layer_rope.{}", i), facts.layer_rope[i]);
     number("rows", rows);
     number("num_ctas", num_ctas);
     number("num_cards", num_cards);
@@ -54,6 +56,8 @@ class NumberWalk {
     number("shares_registers", shares_registers);
     number("warpgroups", warpgroups);
     number("squares", squares);
+    number("block", block);
+    number("block_squares", block_squares);
     number("num_norms", num_norms);
     number("weight_bytes", weight_bytes);
     number("needed_weight_bytes", needed_weight_bytes);
@@ -83,11 +87,12 @@ class NumberWalk {
   }
 
   void layer(const std::string& at, Layer& layer) {
-    auto& [kind, weights, first_norm, window] = layer;
+    auto& [kind, weights, first_norm, window, rope] = layer;
     number(at + ".kind", kind);
     number(at + ".weights", weights);
     number(at + ".first_norm", first_norm);
     number(at + ".window", window);
+    number(at + ".rope", rope);
   }
 
   void matrix(const std::string& at, PlanMatrix& matrix) {
@@ -192,16 +197,16 @@ class KernelNumberWalk {
            num_cards, copies, consumer_warps, producer_warps, ring_slots, slot_bytes, window, waiting_window,
            kv_window, prefetch_pages, residual_tiles, num_norms, tile_slots, chunk_columns,
            min_pages_per_split, max_splits, input_buffers, max_query_tiles, warp_dims, shares_registers,
-           warpgroups, squares, partials, sums, counter_offset, counter_bytes, workspace_bytes, num_regions,
-           regions, num_barriers, barriers] = all.kernel;
+           warpgroups, squares, block, block_squares, partials, sums, counter_offset, counter_bytes,
+           workspace_bytes, num_regions, regions, num_barriers, barriers] = all.kernel;
     shape(model);
     for (Layer& each : all.layers) layer(each);
     for (PackedMatrix& each : all.matrices) matrix(std::string("matrices.") + each.name, each);
     numbers(num_matrices, num_vectors, num_phases, rows, sync, num_ctas, num_cards, copies, consumer_warps,
             producer_warps, ring_slots, slot_bytes, window, waiting_window, kv_window, prefetch_pages,
             residual_tiles, num_norms, tile_slots, chunk_columns, min_pages_per_split, max_splits,
-            input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups, squares, counter_offset,
-            counter_bytes, workspace_bytes, num_regions, num_barriers);
+            input_buffers, max_query_tiles, warp_dims, shares_registers, warpgroups, squares, block,
+            block_squares, counter_offset, counter_bytes, workspace_bytes, num_regions, num_barriers);
     for (Vector& each : all.vectors) vector(each);
     vector(partials);
     vector(sums);
@@ -223,7 +228,8 @@ class KernelNumberWalk {
   void shape(ModelShape& shape) {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, o_bias,
-           head_norm, joint_norm, ordered, norm_epsilon, score_scale, attention, activation, mixture,
+           head_norm, joint_norm, norms, norm_offset, ordered, norm_epsilon, score_scale, embedding_scale,
+           residual_scale, logit_scale, logit_soft_cap, rope_tables, attention, activation, mixture,
            router_scale, integers, further] = shape;
     auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias] = mixture;
     numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias);
@@ -231,15 +237,15 @@ class KernelNumberWalk {
     numbers(sinks);
     at_ = "mixture";
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, hidden, qkv_bias, o_bias, head_norm,
-            joint_norm, ordered, activation);
+            joint_norm, norms, norm_offset, ordered, rope_tables, activation);
     format(integers);
     format(further);
     at_ = "kernel";
   }
   void layer(Layer& layer) {
     at_ = "layer";
-    auto& [kind, weights, first_norm, window] = layer;
-    numbers(kind, weights, first_norm, window);
+    auto& [kind, weights, first_norm, window, rope] = layer;
+    numbers(kind, weights, first_norm, window, rope);
     at_ = "kernel";
   }
   void format(WeightFormat& format) {

@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Cards,
                          testing::Values("micro-3-cards2", "plain-2-split-cards2",
                                          "plain-2-split-cards2-counter", "micro-2-cards3", "plain-1-cards4",
                                          "micro-1-cards8", "int4-ordered-2-all-cards2",
-                                         "norm128-2-cards2-lanes"),
+                                         "norm128-2-cards2-lanes", "after-2-cards2-all"),
                          name_of_cards);
 
 TEST_P(Cards, MatchReferenceAroundPageBoundaries) {

@@ -32,7 +32,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-3", "mixture-9-lanes",
                     "mixture-wide-7", "mixture-wide-4-counter", "int4-mixture-5", "mixture-4-rows8",
                     "int4-mixture-3-rows16", "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
-                    "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8", "mixture-mxfp4-4-rows8"),
+                    "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8", "mixture-mxfp4-4-rows8",
+                    "sandwich-4-all", "after-5-counter", "after-3-all", "int4-after-3-all", "scaled-4-all"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -95,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "plain-2-rows128", "broad-4-rows64", "norm64-bias-2-rows128", "group7-4-rows32",
                     "deep256-group4-3-rows32", "norm128-4-all", "norm64-bias-5-counter",
                     "norm64-bias-3-rows32", "plain-4-split-lanes", "micro-3-counter-lanes",
-                    "plain-4-rows8-lanes", "int4-3-lanes-all", "mixture-sinks-5", "mixture-sinks-4-rows8"),
+                    "plain-4-rows8-lanes", "int4-3-lanes-all", "mixture-sinks-5", "mixture-sinks-4-rows8",
+                    "sandwich-4-all", "after-5-counter", "int4-after-3-all"),
     test_name);
 
 TEST_P(Race, HasNone) {

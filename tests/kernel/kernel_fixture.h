@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "kernel/attention_variant.h"
 #include "layout/f16.h"
 #include "layout/random.h"
 #include "long_tests.h"
@@ -49,8 +48,7 @@ class KernelUnderTest {
     open(name, {.context = context, .pool_tokens = pool_tokens});
     auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
     const TemporaryModel folder(*weights, facts_);
-    const bool varies = name.starts_with("variant-");
-    load(folder.path(), weights, varies ? ReferenceOptions{.soft_cap = kTestSoftCap} : ReferenceOptions{});
+    load(folder.path(), weights);
   }
 
   /// With the checkpoint in `folder`, whose weights are `weights`.

@@ -1,0 +1,43 @@
+// Where the RMS norms of the residual stream stand: before a block (attention, or the feed-forward network) reads it, behind
+// what the block gives, before that is added to the stream, or in both places.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include "layout/target.h"
+
+namespace soliton {
+
+enum class NormPlacement : int32_t {
+  kBefore = 0,  // Llama
+  kAround = 1,  // Gemma 2
+  kAfter = 2,   // OLMo 2
+};
+
+/// As models/*.yaml call them, by enumerator.
+constexpr const char* kNormPlacementNames[] = {"before", "around", "after"};
+
+/// The enumerator of a name; -1: none.
+constexpr int32_t find_norm_placement(std::string_view name) {
+  for (int32_t i = 0; i < static_cast<int32_t>(std::size(kNormPlacementNames)); ++i) {
+    if (name == kNormPlacementNames[i]) return i;
+  }
+  return -1;
+}
+
+SOLITON_HOST_DEVICE constexpr bool norms_before(NormPlacement norms) {
+  return norms != NormPlacement::kAfter;
+}
+SOLITON_HOST_DEVICE constexpr bool norms_after(NormPlacement norms) {
+  return norms != NormPlacement::kBefore;
+}
+
+/// Norms of a layer stand in the order in which they are applied. Who reads the residual stream names the row of its own norm,
+/// or, where it has none, the row that this would have: the one before is that of the block whose output is added first.
+constexpr int norms_of_layer(NormPlacement norms) {
+  return norms == NormPlacement::kAround ? 4 : 2;
+}
+
+}  // namespace soliton
