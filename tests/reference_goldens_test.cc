@@ -127,6 +127,38 @@ INSTANTIATE_TEST_SUITE_P(Families, Mixture,
                          testing::Values("mixture-shared", "int4-sigmoid", "mixture-joint", "mixture-sinks"),
                          test_name);
 
+// From config.json to logits and greedy tokens, beyond the windows: tests/goldens/make_families.py.
+class Families : public testing::TestWithParam<const char*> {};
+
+TEST_P(Families, AgreeWithTransformers) {
+  constexpr double kTie = 1e-3;
+  const json golden = read_json(kGoldens / "families" / (std::string(GetParam()) + ".json"));
+  const ModelFacts facts = HfConfig::read(golden.at("config"), "config.json", {}).facts;
+  const auto weights =
+      std::make_shared<const ReferenceWeights>(random_weights(facts, golden.at("seed").get<uint64_t>()));
+  auto tokens = golden.at("prompt").get<std::vector<int>>();
+  const size_t num_prompt = tokens.size();
+  const auto greedy = golden.at("tokens").get<std::vector<int>>();
+  const auto margins = golden.at("margins").get<std::vector<double>>();
+  tokens.insert(tokens.end(), greedy.begin(), greedy.end());
+  ASSERT_EQ(greedy.size(), 128u);
+  const auto logits = run(ReferenceModel(facts, weights, {.round_cache = false}), tokens);
+  for (size_t i = 0; i < greedy.size(); ++i) {
+    const int token = argmax(logits[num_prompt - 1 + i]);
+    EXPECT_TRUE(margins[i] <= kTie || token == greedy[i]) << "token " << i << ": " << token;
+  }
+  for (const auto& [position, expected] : golden.at("logits").items()) {
+    const double difference =
+        max_difference(logits.at(std::stoul(position)), expected.get<std::vector<float>>());
+    EXPECT_LT(difference, kFloatTolerance) << "position " << position;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Families,
+                         testing::Values("gemma2", "gemma3_text", "olmo2", "olmo3", "granite", "smollm3",
+                                         "seed_oss", "exaone4"),
+                         test_name);
+
 class TinyStories : public testing::Test {
  protected:
   void SetUp() override {

@@ -67,15 +67,15 @@ def to_bf16_bits(values):
     return ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
 
 
-def random_tensor(name, shape, seed):
+def random_tensor(name, shape, seed, norm_offset=False):
     """bf16 bits of one tensor.
 
-    Norms and sinks are 1 + uniform(-1/4, 1/4), biases uniform(-1/2, 1/2), of gate and up of experts uniform(-8, 8), matrices
+    Norms and sinks are 1 + uniform(-1/4, 1/4), norms that 1 is added to without that 1, biases uniform(-1/2, 1/2), of gate and up of experts uniform(-8, 8), matrices
     uniform with variance 1 / columns, of q and k 2 / columns.
     """
     is_bias = name.endswith((".bias", "_proj_bias"))
     is_norm = len(shape) == 1 and not is_bias
-    centre = 1.0 if is_norm else 0.0
+    centre = 1.0 if is_norm and not (norm_offset and name.endswith("norm.weight")) else 0.0
     if is_norm or is_bias:
         bound = 0.25 if is_norm else 8.0 if name.endswith("gate_up_proj_bias") else 0.5
     else:
@@ -465,7 +465,7 @@ def tiny(folder):
 
 def write(path, golden):
     header = {
-        "command": "tests/goldens/make_goldens.py " + " ".join(sys.argv[1:]),
+        "command": f"tests/goldens/{pathlib.Path(sys.argv[0]).name} " + " ".join(sys.argv[1:]),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Makes the golden results of families: a small model of each with random weights, as transformers computes it in float32.
+
+    make_families.py [FAMILY...]   writes goldens/families/FAMILY.json
+
+Each has the model's config.json, a prompt and 128 greedy tokens, which go beyond its windows, the margins by which they
+were chosen, and all logits of some positions. Weights are not stored: random_weights() of tests/reference_model.cc makes the
+same bits from the seed, by the names that most families give their tensors.
+"""
+
+import sys
+
+import make_goldens
+import torch
+import transformers
+
+SEED = 20261126
+PROMPT = [1, 33, 17, 17, 30, 42, 25, 9]
+GREEDY_TOKENS = 128
+POSITIONS = [0, 7, 38, 39, 40, 41, 100, 135]  # whose logits are kept: around a window of 40, and the last
+
+COMMON = {"hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 4, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 64, "max_position_embeddings": 256, "rms_norm_eps": 1e-6,
+          "bos_token_id": 0, "eos_token_id": 63, "pad_token_id": 62, "tie_word_embeddings": False}
+LOCAL, GLOBAL = "sliding_attention", "full_attention"
+YARN = {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 8.0, "attention_factor": 1.2079441541679836,
+        "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 64}
+
+# By model_type: what config.json says beside COMMON. Ropes as transformers 5 has them.
+FAMILIES = {
+    "gemma2": ("Gemma2ForCausalLM", {
+        "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 40, "layer_types": [LOCAL, GLOBAL] * 2,
+        "query_pre_attn_scalar": 96, "final_logit_softcapping": 3.0, "attn_logit_softcapping": 2.0,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "gemma3_text": ("Gemma3ForCausalLM", {
+        "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 40, "layer_types": [LOCAL, LOCAL, GLOBAL, LOCAL],
+        "head_dim": 256, "query_pre_attn_scalar": 168,
+        "rope_parameters": {GLOBAL: {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
+                            LOCAL: {"rope_type": "default", "rope_theta": 10000.0}}}),
+    "olmo2": ("Olmo2ForCausalLM", {"hidden_size": 256, "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}}),
+    "olmo3": ("Olmo3ForCausalLM", {
+        "hidden_size": 256, "sliding_window": 40, "layer_types": [LOCAL, LOCAL, LOCAL, GLOBAL],
+        "rope_parameters": {GLOBAL: YARN, LOCAL: {"rope_type": "default", "rope_theta": 500000.0}}}),
+    "granite": ("GraniteForCausalLM", {
+        "hidden_size": 256, "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+        "logits_scaling": 8.0,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "smollm3": ("SmolLM3ForCausalLM", {
+        "hidden_size": 256, "no_rope_layers": [1, 1, 1, 0],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 2000000.0}}),
+    "seed_oss": ("SeedOssForCausalLM", {
+        "attention_bias": True, "attention_out_bias": False,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000000.0}}),
+    "exaone4": ("Exaone4ForCausalLM", {
+        "sliding_window": 40, "sliding_window_pattern": 4, "layer_types": [LOCAL, LOCAL, LOCAL, GLOBAL],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0}}),
+}
+OFFSET_NORMS = {"gemma2", "gemma3_text"}
+
+
+def fill(model, family):
+    """Random weights, by the names of most families."""
+    with torch.no_grad():
+        for name, tensor in model.named_parameters():
+            bits = make_goldens.random_tensor(name, tuple(tensor.shape), SEED, family in OFFSET_NORMS)
+            tensor.copy_(torch.from_numpy(bits).view(torch.bfloat16))
+
+
+def golden(family):
+    architecture, members = FAMILIES[family]
+    config = COMMON | members
+    if family in ("olmo2", "olmo3", "granite", "smollm3"):
+        config.pop("head_dim")  # hidden_size says it
+    made = transformers.AutoConfig.for_model(family, **config)
+    made.dtype = None
+    model = transformers.AutoModelForCausalLM.from_config(made, attn_implementation="eager").float().eval()
+    assert type(model).__name__ == architecture
+    fill(model, family)
+    tokens, margins = list(PROMPT), []
+    with torch.inference_mode():
+        for _ in range(GREEDY_TOKENS):
+            top = model(torch.tensor([tokens]), use_cache=False).logits[0, -1].topk(2)
+            margins.append(float(f"{float(top.values[0] - top.values[1]):.3g}"))
+            tokens.append(int(top.indices[0]))
+        logits = model(torch.tensor([tokens]), use_cache=False).logits[0].float()
+    return {"config": {"architectures": [architecture], "model_type": family} | config, "seed": SEED,
+            "prompt": PROMPT, "tokens": tokens[len(PROMPT):], "margins": margins,
+            "logits": {str(position): make_goldens.rounded(logits[position].tolist()) for position in POSITIONS}}
+
+
+def main():
+    folder = make_goldens.GOLDENS / "families"
+    folder.mkdir(exist_ok=True)
+    for family in sys.argv[1:] or FAMILIES:
+        sys.argv[1:] = [family]
+        make_goldens.write(folder / f"{family}.json", golden(family))
+
+
+if __name__ == "__main__":
+    main()
