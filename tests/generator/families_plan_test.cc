@@ -1,0 +1,110 @@
+// From the config.json that a model was published with to plans: its facts, as many parameters as it has, and kernels of one
+// row and of several that read all of them, which the verifier accepts.
+#include <nlohmann/json.hpp>
+
+#include "models/check.h"
+#include "models/hf_config.h"
+#include "models/model_tables.h"
+#include "models/strict_json.h"
+#include "models/strict_yaml.h"
+#include "tests/generator/plan_fixture.h"
+
+namespace soliton {
+namespace {
+
+/// Of tests/configs. Parameters as transformers counts them, of what is text.
+struct Published {
+  const char* name;
+  int64_t parameters;
+};
+
+constexpr Published kPublished[] = {
+    {"gemma-2-2b", 2614341888},      {"gemma-2-9b", 9241705984},      {"gemma-2-27b", 27227128320},
+    {"gemma-3-270m", 268098176},     {"gemma-3-1b", 999885952},       {"gemma-3-4b", 3880263168},
+    {"gemma-3-12b", 11766034176},    {"gemma-3-27b", 27009346304},    {"olmo-2-1b", 1484916736},
+    {"olmo-2-7b", 7298617344},       {"olmo-2-13b", 13716198400},     {"olmo-2-32b", 32234279936},
+    {"olmo-3-7b", 7298011136},       {"olmo-3-32b", 32233522176},     {"granite-3.3-2b", 2533539840},
+    {"granite-3.3-8b", 8170864640},  {"smollm3-3b", 3075098624},      {"seed-oss-36b", 36151104512},
+    {"exaone-4.0-1.2b", 1279391488}, {"exaone-4.0-32b", 32003216384}, {"falcon3-1b", 1669408768},
+    {"falcon3-3b", 3227655168},      {"falcon3-7b", 7455550464},      {"falcon3-10b", 10305653760},
+};
+
+ModelFacts facts_of(const std::string& name) {
+  const std::string file = std::string(SOLITON_SOURCE_DIR) + "/tests/configs/" + name + ".json";
+  return HfConfig::read(read_json(file), file, {}).facts;
+}
+
+/// What a token is multiplied with, in elements.
+int64_t matrix_elements(const ModelFacts& facts) {
+  const Graph graph = build_graph(facts);
+  int64_t elements = 0;
+  graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
+    if (op.matrix != kNone)
+      elements += int64_t{graph.matrices[op.matrix].rows} * graph.matrices[op.matrix].columns;
+  });
+  return elements;
+}
+
+class PublishedConfig : public testing::TestWithParam<Published> {};
+
+TEST_P(PublishedConfig, IsPlannedWithAllItsParameters) {
+  const ModelFacts facts = facts_of(GetParam().name);
+  const int64_t elements = matrix_elements(facts);
+  const ModelTables tables = model_tables(facts);
+  const int64_t tied = facts.tied_lm_head != 0 ? tables.embedding : 0;
+  EXPECT_EQ(elements + tables.embedding - tied + tables.norms + tables.head_norms + tables.qkv_biases,
+            GetParam().parameters);
+  const ModelConfig model = {.name = GetParam().name, .path = {}, .facts = facts};
+  for (const int rows : {1, 8, 64}) {
+    const Plan plan = make_plan(model, shipped_gpu("h200"), {.rows = rows});
+    EXPECT_EQ(refusals(plan), "") << rows << " rows";
+    EXPECT_EQ(plan.needed_weight_bytes, 2 * elements) << rows << " rows";
+  }
+  const std::string text = format_model_config(model.name, facts, "");
+  const ModelConfig written = parse_model_config(StrictYaml::parse(text, model.name + ".yaml"), "");
+  EXPECT_EQ(hash_facts(written.facts), hash_facts(facts)) << text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, PublishedConfig, testing::ValuesIn(kPublished), [](const auto& info) {
+  std::string name = info.param.name;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+});
+
+// What families say of layers and scales.
+TEST(PublishedConfigs, SayWhatLayersDifferIn) {
+  const ModelFacts gemma2 = facts_of("gemma-2-27b");
+  EXPECT_EQ(show_windows(gemma2), "[4096, 0]");
+  EXPECT_DOUBLE_EQ(gemma2.attention_scale, 1 / 12.0);
+  EXPECT_EQ(gemma2.attention_soft_cap, 50);
+  EXPECT_EQ(gemma2.logit_soft_cap, 30);
+  EXPECT_DOUBLE_EQ(gemma2.embedding_scale * gemma2.embedding_scale, 4608);
+  for (const char* name : {"gemma-3-270m", "gemma-3-1b"}) {
+    const ModelFacts facts = facts_of(name);
+    EXPECT_EQ(show_windows(facts), "[512, 512, 512, 512, 512, 0]") << name;
+    EXPECT_EQ(show_ropes(facts), "[1, 1, 1, 1, 1, 0]") << name;
+    EXPECT_EQ(facts.rope_local_theta, 10000) << name;
+    EXPECT_EQ(facts.rope_kind, RopeKind::kDefault) << name;
+  }
+  const ModelFacts gemma3 = facts_of("gemma-3-27b");
+  EXPECT_EQ(gemma3.rope_kind, RopeKind::kLinear);
+  EXPECT_EQ(gemma3.rope_factor, 8);
+  EXPECT_EQ(gemma3.max_context, 131072);
+  EXPECT_EQ(gemma3.layer_window[5], 0);
+  EXPECT_EQ(gemma3.layer_window[61], 1024);
+  EXPECT_EQ(show_ropes(facts_of("olmo-2-7b")), "[0]");
+  const ModelFacts olmo3 = facts_of("olmo-3-7b");
+  EXPECT_EQ(show_ropes(olmo3), "[1, 1, 1, 0]");
+  EXPECT_EQ(olmo3.rope_kind, RopeKind::kYarn);
+  EXPECT_EQ(show_ropes(facts_of("smollm3-3b")), "[0, 0, 0, 2]");
+  EXPECT_EQ(show_ropes(facts_of("exaone-4.0-32b")), "[0, 0, 0, 2]");
+  EXPECT_EQ(show_ropes(facts_of("exaone-4.0-1.2b")), "[0]");
+  const ModelFacts granite = facts_of("granite-3.3-8b");
+  EXPECT_EQ(granite.logit_scale, 1 / 16.0);
+  EXPECT_EQ(granite.attention_scale, 1 / 128.0);
+  EXPECT_EQ(granite.residual_scale, 0.22);
+}
+
+}  // namespace
+}  // namespace soliton
