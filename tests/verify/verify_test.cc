@@ -33,16 +33,20 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                                          "int4-bias-3-all", "norm128-4-all", "kinds-14-all",
                                          "int4-kinds-3-all", "mixture-3", "mixture-wide-7", "int4-mixture-5",
                                          "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
-                                         "mixture-sinks-5"),
+                                         "mixture-sinks-5", "sandwich-4-all", "after-3-all",
+                                         "int4-after-3-all", "scaled-4-all"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
-                                         "norm128-4-all"),
+                                         "norm128-4-all", "after-3-all"),
                          test_name);
 
 /// What in the names of a kernel's tensors none of the kernels above has: all that is zeroed in short runs.
 std::string_view own_part(const std::string& kernel) {
-  return kernel == "int4-bias-3-all" ? ".bias" : kernel == "norm128-4-all" ? "_norm." : "";
+  return kernel == "int4-bias-3-all" ? ".bias"
+         : kernel == "norm128-4-all" ? "_norm."
+         : kernel == "after-3-all"   ? "_layernorm."
+                                     : "";
 }
 
 TEST_P(Verify, AgreesWithWhatIsInTheFolder) {
