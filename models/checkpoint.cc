@@ -150,6 +150,13 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv = int64_t{facts.num_kv_heads} * facts.head_dim;
   const bool is_fused = projections == Projections::kFused;
+  const int64_t paired = names.pairs ? facts.head_dim : 0;
+  const auto rotated = [&](const char* name, int64_t rows) {
+    return LinearRows{.name = name,
+                      .rows = rows,
+                      .paired_rows = paired,
+                      .paired_dims = paired > 0 ? rotated_dims(facts) : 0};
+  };
   const Graph graph = build_graph(facts);
   Checkpoint checkpoint = {.embedding = names.prefix + "model.embed_tokens",
                            .stacks = {},
@@ -163,8 +170,8 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
   for (int kind = 0; kind < graph.once(); ++kind) {
     const auto first = std::find(graph.layers.begin(), graph.layers.end(), kind) - graph.layers.begin();
     const int64_t ffn = ffn_of_layer(facts, static_cast<int>(first));
-    const LinearStack qkv = apart(facts.hidden, {{.name = "self_attn.q_proj", .rows = heads},
-                                                 {.name = "self_attn.k_proj", .rows = kv},
+    const LinearStack qkv = apart(facts.hidden, {rotated("self_attn.q_proj", heads),
+                                                 rotated("self_attn.k_proj", kv),
                                                  {.name = "self_attn.v_proj", .rows = kv}});
     add(is_fused ? fused("self_attn.qkv_proj", qkv) : qkv);
     add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
@@ -181,7 +188,7 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
     } else {
       const LinearStack gate_up =
           apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = ffn}, {.name = "mlp.up_proj", .rows = ffn}});
-      add(is_fused ? fused("mlp.gate_up_proj", gate_up) : gate_up);
+      add(projections != Projections::kApart ? fused("mlp.gate_up_proj", gate_up) : gate_up);
       add(apart(ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}));
     }
     checkpoint.norms.push_back(names.norms.empty() ? default_norms(norm_placement(facts)) : names.norms);

@@ -31,7 +31,8 @@ struct LinearRows {
       0;  // if not 0, the tensor is one of several linear layers: [num_layers][rows of each][tensor_columns]
   int64_t step = 1;  // from one row to the next
   TensorForm form = TensorForm::kRows;
-  int64_t paired_rows = 0;  // see stored_row()
+  int64_t paired_rows = 0;  // see stored_row(), likewise
+  int64_t paired_dims = 0;
 
   /// What stands behind the name in that of the weights' tensor, and in that of the biases'.
   const char* suffix() const {
@@ -50,11 +51,13 @@ struct LinearRows {
 };
 
 /// Where a row of q or k stands in the tensor. Of every `paired_rows` rows, those of a head, the tensor has the two of a
-/// rotated pair side by side; they are half a head apart otherwise. 0: all stand as they are meant.
-constexpr int64_t stored_row(int64_t row, int64_t paired_rows) {
+/// rotated pair side by side; they are half a head apart otherwise. 0: all stand as they are meant. `paired_dims`: so many of a
+/// head are rotated, the first, and the others stand as they are meant; 0: all are.
+constexpr int64_t stored_row(int64_t row, int64_t paired_rows, int64_t paired_dims = 0) {
   if (paired_rows == 0) return row;
-  const int64_t half = paired_rows / 2;
+  const int64_t half = (paired_dims == 0 ? paired_rows : paired_dims) / 2;
   const int64_t in_head = row % paired_rows;
+  if (in_head >= 2 * half) return row;
   return row - in_head + in_head % half * 2 + in_head / half;
 }
 
@@ -90,8 +93,9 @@ struct Checkpoint {
 /// The name of a layer's tensor in a checkpoint of make_checkpoint().
 std::string in_layer(int layer, const std::string& name);
 
-/// Whether each of q, k, v, gate and up is a linear layer of its own, or q, k, v and gate, up stand in one each.
-enum class Projections { kApart, kFused };
+/// Whether each of q, k, v, gate and up is a linear layer of its own, or q, k, v and gate, up stand in one each, or gate and up
+/// alone do.
+enum class Projections { kApart, kFused, kFusedGateUp };
 
 /// What a mixture's linear layers are called, within a layer of the model; of experts, within an expert.
 struct MixtureNames {
@@ -112,6 +116,7 @@ struct LayerNames {
   std::vector<std::string> norms = {};  // in the order in which they are applied; empty: as most call them
   std::array<std::string, 2> head_norms = {"self_attn.q_norm", "self_attn.k_norm"};
   std::string prefix = {};  // of all names
+  bool pairs = false;       // rows of q and k stand as pairs that are rotated, see stored_row()
 };
 
 /// Named as transformers names the tensors of Llama, and those who followed it. Experts may also be named as version 5 holds

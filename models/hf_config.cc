@@ -338,6 +338,7 @@ Checkpoint checkpoint_of(const Family& family, const ModelFacts& facts) {
     if (family.head_norm_names[i] != nullptr) names.head_norms[i] = family.head_norm_names[i];
   }
   if (family.tensors_prefix != nullptr) names.prefix = family.tensors_prefix;
+  names.pairs = family.pairs;
   return make_checkpoint(facts, family.projections, family.mixture ? family.mixture->names : MixtureNames{},
                          names);
 }

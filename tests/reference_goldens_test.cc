@@ -156,7 +156,7 @@ TEST_P(Families, AgreeWithTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Families,
                          testing::Values("gemma2", "gemma3_text", "olmo2", "olmo3", "granite", "smollm3",
-                                         "seed_oss", "exaone4"),
+                                         "seed_oss", "exaone4", "glm4"),
                          test_name);
 
 class TinyStories : public testing::Test {

@@ -91,6 +91,7 @@ struct Family {
   const char* text_member = nullptr;  // what has all members but architectures and model_type
   const char* tensors_prefix = nullptr;  // what all names of tensors begin with
   Projections projections = Projections::kApart;
+  bool pairs = false;                         // pairs of dims that are rotated together stand side by side
   std::optional<MixtureFamily> mixture = {};  // of experts, if layers are such
   /// What only this family says, behind all else but RoPE and the windows.
   void (*read_further)(const JsonView& config, StatedFacts& stated) = nullptr;

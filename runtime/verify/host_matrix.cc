@@ -37,7 +37,8 @@ HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* qua
       first_column_(rows.first_column),
       columns_(columns),
       all_columns_(rows.tensor_columns),
-      paired_rows_(rows.paired_rows) {
+      paired_rows_(rows.paired_rows),
+      paired_dims_(rows.paired_dims) {
   if (quantization != nullptr)
     integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, all_columns_);
   if (!integers_) floats_ = FloatRows(source, name, rows);
@@ -50,7 +51,8 @@ void HostMatrix::read(int64_t first, int count, float* values) const {
     read_stored(first, count, all.data());
   } else {
     for (int row = 0; row < count; ++row)
-      read_stored(stored_row(first + row * step_, paired_rows_), 1, all.data() + row * all_columns_);
+      read_stored(stored_row(first + row * step_, paired_rows_, paired_dims_), 1,
+                  all.data() + row * all_columns_);
   }
   for (int row = 0; row < count; ++row)
     std::copy_n(all.data() + row * all_columns_ + first_column_, columns_, values + row * columns_);

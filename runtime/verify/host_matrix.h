@@ -51,8 +51,9 @@ class HostMatrix {
   int64_t first_column_;
   int64_t columns_;
   int64_t all_columns_;  // of the tensor
-  int64_t paired_rows_;  // see stored_row()
-  FloatRows floats_;     // or
+  int64_t paired_rows_;  // see stored_row(), likewise
+  int64_t paired_dims_;
+  FloatRows floats_;  // or
   std::optional<QuantizedLinear> integers_;
 };
 

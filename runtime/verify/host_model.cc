@@ -256,7 +256,8 @@ TokenRows HostModel::multiply_rows(int matrix, const LinearRows& rows, int64_t c
   const Tensor& biases = require_floats(source_, name + rows.bias_suffix(), rows.bias_shape());
   for (int64_t i = 0; i < rows.rows; ++i) {
     float bias = 0;
-    read_floats(biases, rows.first + i * rows.step, 1, &bias);
+    const int64_t row = stored_row(rows.first + i * rows.step, rows.paired_rows, rows.paired_dims);
+    read_floats(biases, row, 1, &bias);
     for (size_t token = 0; token < y.num_tokens(); ++token) y.of(token)[i] += bias;
   }
   return y;

@@ -63,7 +63,7 @@ const LinearTensors& MatrixSource::part_of(int64_t& row) const {
   size_t i = expert * (parts_.size() / matrix_.experts.count);  // the parts of every expert are as many
   row -= static_cast<int64_t>(expert) * source_rows();
   for (; row >= parts_[i].rows; ++i) row -= parts_[i].rows;
-  row = stored_row(parts_[i].first + row * parts_[i].step, parts_[i].paired_rows);
+  row = stored_row(parts_[i].first + row * parts_[i].step, parts_[i].paired_rows, parts_[i].paired_dims);
   return parts_[i];
 }
 

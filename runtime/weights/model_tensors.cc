@@ -157,6 +157,7 @@ class TensorFinder {
       parts.back().step = rows.step;
       parts.back().first_column = rows.first_column;
       parts.back().paired_rows = rows.paired_rows;
+      parts.back().paired_dims = rows.paired_dims;
       before = &rows;
       const auto& first = parts.front().integers;
       if (first && parts.back().integers->order() != first->order()) {

@@ -28,7 +28,8 @@ struct LinearTensors {
   FloatRows floats;     // or
   std::optional<QuantizedLinear> integers;
   const Tensor* bias = nullptr;  // [of the whole layer]; null without
-  int64_t paired_rows = 0;       // see stored_row()
+  int64_t paired_rows = 0;       // see stored_row(), likewise
+  int64_t paired_dims = 0;
 };
 
 /// Refers to the TensorSource. Tensors of floats are BF16, F16 or F32; the embedding's may be of blocks too.

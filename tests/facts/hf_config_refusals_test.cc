@@ -156,7 +156,7 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
           "Qwen3ForCausalLM, Phi3ForCausalLM, Qwen3MoeForCausalLM, MixtralForCausalLM, "
           "Qwen2MoeForCausalLM, Glm4MoeForCausalLM, OlmoeForCausalLM, GptOssForCausalLM, Gemma2ForCausalLM, "
           "Gemma3ForCausalLM, Gemma3ForConditionalGeneration, Olmo2ForCausalLM, Olmo3ForCausalLM, GraniteForCausalLM, SmolLM3ForCausalLM, "
-          "SeedOssForCausalLM, Exaone4ForCausalLM, got \"GemmaForCausalLM\"");
+          "SeedOssForCausalLM, Exaone4ForCausalLM, Glm4ForCausalLM, got \"GemmaForCausalLM\"");
   refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},
           "clip_qkv: expected null, got 8.0: not supported");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");

@@ -11,6 +11,7 @@ same bits from the seed, by the names that most families give their tensors.
 import sys
 
 import make_goldens
+import numpy as np
 import torch
 import transformers
 
@@ -54,16 +55,44 @@ FAMILIES = {
     "exaone4": ("Exaone4ForCausalLM", {
         "sliding_window": 40, "sliding_window_pattern": 4, "layer_types": [LOCAL, LOCAL, LOCAL, GLOBAL],
         "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0}}),
+    "glm4": ("Glm4ForCausalLM", {
+        "attention_bias": True, "rms_norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}),
 }
 OFFSET_NORMS = {"gemma2", "gemma3_text"}
 
 
+# GLM-4's norms, and what most families call those in their places.
+NORMS = {"post_self_attn_layernorm": "post_attention_layernorm", "post_attention_layernorm": "pre_feedforward_layernorm",
+         "post_mlp_layernorm": "post_feedforward_layernorm"}
+
+
+def side_by_side(bits, head_dim, rotated):
+    """Rows of q or k, or their biases: the two of a rotated pair, half of the rotated dims apart, become neighbours."""
+    order = np.arange(head_dim)
+    order[0:rotated:2], order[1:rotated:2] = np.arange(rotated // 2), np.arange(rotated // 2, rotated)
+    return bits.reshape(-1, head_dim, *bits.shape[1:])[:, order].reshape(bits.shape)
+
+
+def random_parameter(name, shape, family):
+    """By the name of most families."""
+    def random(each, each_shape):
+        return make_goldens.random_tensor(each, each_shape, SEED, family in OFFSET_NORMS)
+
+    if family != "glm4":
+        return random(name, shape)
+    if "gate_up_proj" in name:
+        half = (shape[0] // 2, shape[1])
+        return np.concatenate([random(name.replace("gate_up_proj", part), half) for part in ("gate_proj", "up_proj")])
+    last = name.split(".")[-2]
+    bits = random(name.replace(last, NORMS.get(last, last)), shape)
+    return side_by_side(bits, COMMON["head_dim"], COMMON["head_dim"] // 2) if last in ("q_proj", "k_proj") else bits
+
+
 def fill(model, family):
-    """Random weights, by the names of most families."""
     with torch.no_grad():
         for name, tensor in model.named_parameters():
-            bits = make_goldens.random_tensor(name, tuple(tensor.shape), SEED, family in OFFSET_NORMS)
-            tensor.copy_(torch.from_numpy(bits).view(torch.bfloat16))
+            tensor.copy_(torch.from_numpy(random_parameter(name, tuple(tensor.shape), family)).view(torch.bfloat16))
 
 
 def golden(family):
