@@ -65,9 +65,10 @@ class Epilogue : public Outputs<kPlan> {
       }
     }
     if (context_.lane >= kShare) return;
-    float factor = rsqrt_fast(all.sums[0] / kPlan.model.hidden + kPlan.model.norm_epsilon);
-    if constexpr (!norms_before(kPlan.model.norms)) factor = norms ? factor : 1.0f;
-    store_shared(context_.factors() + worker_ * kShare + row, factor);
+    store_shared(context_.factors() + worker_ * kShare + row,
+                 norms_before(kPlan.model.norms) || norms
+                     ? rsqrt_fast(all.sums[0] / kPlan.model.hidden + kPlan.model.norm_epsilon)
+                     : 1.0f);
   }
   static SOLITON_DEVICE bool norms_input(const MatrixPhase& phase) {
     return norms_before(kPlan.model.norms) || phase.output == OutputKind::kLogits;
