@@ -52,10 +52,17 @@ const Family& read_family(const JsonView& config) {
   const auto family =
       std::ranges::find_if(families(), [&](const Family* each) { return name == each->architecture; });
   if (family == families().end()) {
-    std::vector<std::string> known;
-    for (const Family* each : families()) known.push_back(each->architecture);
-    throw architectures.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
-                              in_quotes(name));
+    constexpr std::string_view kUsualEnd = "ForCausalLM";
+    std::vector<std::string> known;   // without this end, so that the line can be read
+    std::vector<std::string> others;  // that have another
+    for (const Family* each : families()) {
+      std::string architecture = each->architecture;
+      const bool is_usual = architecture.ends_with(kUsualEnd);
+      if (is_usual) architecture.resize(architecture.size() - kUsualEnd.size());
+      (is_usual ? known : others).push_back(std::move(architecture));
+    }
+    throw architectures.error(ExitCode::kMismatch, "expected {} of {}, or {}, got {}", kUsualEnd,
+                              fmt::join(known, ", "), fmt::join(others, ", "), in_quotes(name));
   }
   const JsonView model_type = config["model_type"];
   if (!model_type.is_null() && model_type.string() != (*family)->model_type) {

@@ -234,10 +234,9 @@ void check_item(const Plan& plan, Report& report) {
   };
   const PlanRegion input = region("input");
   if (input.bytes < needed) {
-    report.refuse(
-        Rule::kPieceTooSmall,
-        "shared memory: input: expected {} bytes or more, {} query tiles{}, got {}", needed,
-        plan.max_query_tiles, streams ? "" : " and an item's new tokens", input.bytes);
+    report.refuse(Rule::kPieceTooSmall,
+                  "shared memory: input: expected {} bytes or more, {} query tiles{}, got {}", needed,
+                  plan.max_query_tiles, streams ? "" : " and an item's new tokens", input.bytes);
   }
   if (PlannedKernel(plan)->lent_bytes() > 0 && region("tiles").offset != input.offset + input.bytes) {
     report.refuse(Rule::kMisplaced, "shared memory: tiles: expected right behind input at {}, got {}",

@@ -28,11 +28,11 @@ struct Timeline::Row {
 struct Timeline::RowsRow {
   std::string name;
   int count = 0;
-  double time = 0;        // from when the last CTA ended the phase before until it ended this one
-  double begin = 0;       // from there until a worker knows that all CTAs have
-  double work = 0;        // from then until it has made its last products, or is through its items
-  double finish = 0;      // from then until it has ended the phase
-  double skew = 0;        // from the first CTA's end to the last CTA's
+  double time = 0;    // from when the last CTA ended the phase before until it ended this one
+  double begin = 0;   // from there until a worker knows that all CTAs have
+  double work = 0;    // from then until it has made its last products, or is through its items
+  double finish = 0;  // from then until it has ended the phase
+  double skew = 0;    // from the first CTA's end to the last CTA's
 };
 
 Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<PhaseRecord> records)
@@ -148,9 +148,9 @@ std::string Timeline::rows_table() const {
   text += "| --- | --- | --- | --- | --- | --- | --- |\n";
   for (const RowsRow& row : rows) {
     const double n = row.count;
-    text += fmt::format("| {} | {:.2f} | {:.1f}% | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n",
-                        row.name, row.time / n, row.time / step * 100, row.begin / n, row.work / n,
-                        row.finish / n, row.skew / n);
+    text +=
+        fmt::format("| {} | {:.2f} | {:.1f}% | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", row.name, row.time / n,
+                    row.time / step * 100, row.begin / n, row.work / n, row.finish / n, row.skew / n);
   }
   return text;
 }

@@ -129,7 +129,7 @@ TEST_F(Cli, DoctorSaysWhetherAModelRuns) {
       << cut.out;
   EXPECT_NE(cut.out.find("             tiny-stories: expected model.safetensors"), std::string::npos)
       << cut.out;
-  edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"");
+  edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu2\"");
   EXPECT_EQ(run("soliton-doctor", {"tiny-stories"}).status, kMismatch);
   const Outcome absent =
       run("soliton-chat", {"--doctor", "org/name", "--offline"}, {"HF_HOME=" + path().string()});

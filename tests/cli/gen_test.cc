@@ -109,10 +109,10 @@ TEST_F(Cli, GenTakesTheBitsOfTheCache) {
 TEST_F(Cli, GenRefusesFolders) {
   expect_error("soliton-gen", {kTinyModel, "--write-model", "x.yaml"}, kUsage, "--write-model",
                "expected a Hugging Face folder");
-  edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"");
+  edit_config("\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu2\"");
   expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kMismatch,
-               "tiny-stories/config.json: hidden_act", "got \"gelu\"");
-  edit_config("\"hidden_act\": \"gelu\"", "\"hidden_act\": \"silu\"");
+               "tiny-stories/config.json: hidden_act", "got \"relu2\"");
+  edit_config("\"hidden_act\": \"relu2\"", "\"hidden_act\": \"silu\"");
   edit_config("\"intermediate_size\": 768", "\"intermediate_size\": 524288");
   expect_error("soliton-gen", {"tiny-stories", "--gpu", "cpu"}, kBadFile,
                "tiny-stories/config.json: intermediate_size", "from 64 to 262144, got 524288");
