@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "layout/weight_format.h"
+#include "models/check_layers.h"
 #include "models/limits.h"
 
 namespace soliton {
@@ -22,9 +23,6 @@ bool always(const ModelFacts&) {
 bool has_integers(const ModelFacts& facts) {
   return traits_of(type_of_bits(facts.weight_bits)).has_scales;
 }
-bool has_experts(const ModelFacts& facts) {
-  return facts.num_experts != 0;
-}
 bool scales_attention(const ModelFacts& facts) {
   return facts.attention_scale != 0;
 }
@@ -33,9 +31,6 @@ bool caps_attention(const ModelFacts& facts) {
 }
 bool caps_logits(const ModelFacts& facts) {
   return facts.logit_soft_cap != 0;
-}
-bool has_local_rope(const ModelFacts& facts) {
-  return facts.rope_local_theta != 0;
 }
 bool rotates_some(const ModelFacts& facts) {
   return facts.rope_dims != 0;
@@ -126,10 +121,6 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::rope_attention_factor, kRopeAttentionFactorLimit},
     Rule{&ModelFacts::rope_local_theta, kRopeThetaLimit, has_local_rope},
 };
-
-Error refusal(ExitCode code, const Place& place, const std::string& expected) {
-  return Error(code, fmt::format("{}: {}: expected {}, got {}", place.file, place.key, expected, place.got));
-}
 
 /// Whether a size may be some model's, if not one that kernels can be generated for.
 bool is_possible(const IntegerRange& range, int value) {
@@ -309,76 +300,6 @@ void check_together(const StatedFacts& stated) {
   }
 }
 
-/// Of a list of the layers' widths: that they are so many, and each may be one.
-void check_listed(const StatedFacts& stated) {
-  const ModelFacts& facts = stated.facts;
-  const auto refuse = [&](ExitCode code, const std::string& expected) {
-    throw refusal(code, stated.place(&ModelFacts::ffn), expected);
-  };
-  if (stated.listed_layers > 0 && stated.listed_layers != static_cast<size_t>(facts.num_layers))
-    refuse(ExitCode::kBadFile, fmt::format("one for each of {} layers", facts.num_layers));
-  const auto is_none = [](int32_t ffn) { return ffn == 0; };
-  const std::span<const int32_t> all(facts.layer_ffn);
-  if (std::ranges::all_of(all, is_none)) return;
-  if (facts.num_layers > kMostListedLayers)
-    refuse(stated.unsupported, fmt::format("one for all of more than {} layers", kMostListedLayers));
-  std::vector<int32_t> listed;
-  for (const int32_t ffn : all.first(static_cast<size_t>(facts.num_layers))) {
-    if (ffn != kMixture || !has_experts(facts)) listed.push_back(ffn);
-  }
-  if (listed.empty()) return;
-  const bool can_be = std::ranges::all_of(listed, [](int32_t ffn) { return kFfnLimit.contains(ffn); });
-  const bool are_all = std::ranges::all_of(all.subspan(static_cast<size_t>(facts.num_layers)), is_none);
-  if (!can_be || !are_all || std::ranges::max(listed) != facts.ffn) {
-    const bool is_possible = std::ranges::min(listed) > 0 && std::ranges::max(listed) <= kFfnLimit.max;
-    refuse(is_possible ? stated.unsupported : ExitCode::kBadFile, kFfnLimit.describe() + " for each layer");
-  }
-  if (std::set(listed.begin(), listed.end()).size() > kMostLayerKinds)
-    refuse(stated.unsupported, fmt::format("at most {} widths", kMostLayerKinds));
-}
-
-/// Of the windows of layers.
-void check_windows(const StatedFacts& stated) {
-  const ModelFacts& facts = stated.facts;
-  if (!has_windows(facts)) return;
-  const auto refuse = [&](ExitCode code, const std::string& expected) {
-    Place place = stated.windows_place;
-    if (place.file.empty()) place = {.file = stated.file, .key = "windows", .got = show_windows(facts)};
-    throw refusal(code, place, expected);
-  };
-  if (facts.num_layers > kMostListedLayers)
-    refuse(stated.unsupported, fmt::format("one for all of more than {} layers", kMostListedLayers));
-  for (int layer = 0; layer < kMostListedLayers; ++layer) {
-    const int32_t window = facts.layer_window[layer];
-    if (window != 0 && (layer >= facts.num_layers || !kContextLimit.contains(window)))
-      refuse(ExitCode::kBadFile, fmt::format("0 or {}, of each layer", kContextLimit.describe()));
-  }
-}
-
-/// Of what rotates the heads of layers.
-void check_ropes(const StatedFacts& stated) {
-  const ModelFacts& facts = stated.facts;
-  const auto refuse = [&](ExitCode code, const std::string& expected) {
-    Place place = stated.ropes_place;
-    if (place.file.empty()) place = {.file = stated.file, .key = "rope.layers", .got = show_ropes(facts)};
-    throw refusal(code, place, expected);
-  };
-  if (lists_ropes(facts) && facts.num_layers > kMostListedLayers)
-    refuse(stated.unsupported, fmt::format("the same for all of more than {} layers", kMostListedLayers));
-  bool is_local = false;
-  for (int layer = 0; layer < kMostListedLayers; ++layer) {
-    const int32_t rope = facts.layer_rope[layer];
-    if (rope < 0 || rope >= kLayerRopes || (rope != kMainRope && layer >= facts.num_layers))
-      refuse(ExitCode::kBadFile, fmt::format("0 to {}, of each layer", kLayerRopes - 1));
-    is_local = is_local || rope == kLocalRope;
-  }
-  if (is_local && !has_local_rope(facts)) refuse(ExitCode::kBadFile, "no layer with a theta of its own");
-  if (!is_local && has_local_rope(facts)) {
-    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::rope_local_theta),
-                  "nothing where no layer has a theta of its own");
-  }
-}
-
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
   static const ModelFacts facts = {.o_bias = 1,  // so that all are visited
@@ -454,45 +375,6 @@ void StatedFacts::state(RopeKind ModelFacts::*fact, RopeKind value, Place place)
   places.emplace_back(fact, std::move(place));
 }
 
-void StatedFacts::state_layers(const std::vector<int64_t>& ffns, Place place) {
-  for (size_t layer = 0; layer < std::min<size_t>(ffns.size(), kMostListedLayers); ++layer) {
-    state(&ModelFacts::ffn, ffns[layer], place);
-    facts.layer_ffn[layer] = facts.ffn;
-  }
-  const auto [least, most] = std::ranges::minmax(ffns);
-  state(&ModelFacts::ffn, most, std::move(place));
-  if (least == most) std::ranges::fill(facts.layer_ffn, 0);
-  listed_layers = ffns.size();
-}
-
-void StatedFacts::state_dense_layers(const std::vector<int64_t>& layers, Place place) {
-  const auto is_dense = [&](int layer) { return std::ranges::find(layers, layer) != layers.end(); };
-  const auto exists = [&](int64_t layer) { return layer >= 0 && layer < facts.num_layers; };
-  if (std::ranges::none_of(layers, exists)) return;
-  for (int layer = 0; layer < std::min<int>(facts.num_layers, kMostListedLayers); ++layer)
-    facts.layer_ffn[layer] = is_dense(layer) ? facts.ffn : kMixture;
-  listed_layers = static_cast<size_t>(facts.num_layers);
-  places.emplace_back(&ModelFacts::ffn, std::move(place));
-}
-
-void StatedFacts::state_windows(const std::vector<int64_t>& windows, Place place) {
-  for (int layer = 0; !windows.empty() && layer < std::min<int>(facts.num_layers, kMostListedLayers);
-       ++layer) {
-    const int64_t window = windows[static_cast<size_t>(layer) % windows.size()];
-    facts.layer_window[layer] =
-        static_cast<int32_t>(std::clamp<int64_t>(window, -1, std::numeric_limits<int32_t>::max()));
-  }
-  windows_place = std::move(place);
-}
-
-void StatedFacts::state_ropes(const std::vector<int64_t>& ropes, Place place) {
-  for (int layer = 0; !ropes.empty() && layer < std::min<int>(facts.num_layers, kMostListedLayers); ++layer) {
-    const int64_t rope = ropes[static_cast<size_t>(layer) % ropes.size()];
-    facts.layer_rope[layer] = static_cast<int32_t>(std::clamp<int64_t>(rope, -1, kLayerRopes));
-  }
-  ropes_place = std::move(place);
-}
-
 void StatedFacts::state_mxfp4_experts(const Place& place) {
   constexpr int kE2m1Bits = 4;
   state(&ModelFacts::further_bits, kE2m1Bits, place);
@@ -511,46 +393,6 @@ Place StatedFacts::place(const Fact& fact) const {
           .got = std::visit([&](auto member) { return show(facts.*member); }, fact)};
 }
 
-std::vector<int> dense_layers(const ModelFacts& facts) {
-  std::vector<int> layers;
-  for (int layer = 0; layer < std::min(facts.num_layers, kMostListedLayers); ++layer) {
-    if (has_experts(facts) && ffn_of_layer(facts, layer) != kMixture) layers.push_back(layer);
-  }
-  return layers;
-}
-
-std::string show_ffn(const ModelFacts& facts) {
-  if (!lists_layers(facts) || has_experts(facts)) return fmt::format("{}", facts.ffn);
-  const int count = std::clamp(facts.num_layers, 0, kMostListedLayers);
-  return fmt::format("[{}]", fmt::join(facts.layer_ffn, facts.layer_ffn + count, ", "));
-}
-
-namespace {
-
-/// Numbers of the layers, as few as repeat themselves.
-std::string show_listed(std::span<const int32_t> listed, int num_layers) {
-  const auto all = listed.first(static_cast<size_t>(std::clamp(num_layers, 0, kMostListedLayers)));
-  size_t period = 1;
-  const auto repeats = [&] {
-    for (size_t i = period; i < all.size(); ++i) {
-      if (all[i] != all[i - period]) return false;
-    }
-    return true;
-  };
-  while (!repeats()) ++period;
-  return fmt::format("[{}]", fmt::join(all.first(std::min(period, all.size())), ", "));
-}
-
-}  // namespace
-
-std::string show_windows(const ModelFacts& facts) {
-  return show_listed(facts.layer_window, facts.num_layers);
-}
-
-std::string show_ropes(const ModelFacts& facts) {
-  return show_listed(facts.layer_rope, facts.num_layers);
-}
-
 std::string describe_limit(const Fact& fact) {
   const auto rule =
       std::find_if(kRules.begin(), kRules.end(), [&](const Rule& each) { return each.fact == fact; });
@@ -566,27 +408,12 @@ void check_same(const StatedFacts& stated, const ModelFacts& expected, const std
     throw refusal(ExitCode::kMismatch, stated.place(rule.fact),
                   fmt::format("{} ({})", show_fact(expected, rule), whose));
   }
-  if (!std::ranges::equal(stated.facts.layer_ffn, expected.layer_ffn)) {
-    throw refusal(ExitCode::kMismatch, stated.place(&ModelFacts::ffn),
-                  fmt::format("{} ({})", show_ffn(expected), whose));
-  }
-  if (!std::ranges::equal(stated.facts.layer_window, expected.layer_window)) {
-    const Place place = {.file = stated.file, .key = "windows", .got = show_windows(stated.facts)};
-    throw refusal(ExitCode::kMismatch, stated.windows_place.file.empty() ? place : stated.windows_place,
-                  fmt::format("{} ({})", show_windows(expected), whose));
-  }
-  if (!std::ranges::equal(stated.facts.layer_rope, expected.layer_rope)) {
-    const Place place = {.file = stated.file, .key = "rope.layers", .got = show_ropes(stated.facts)};
-    throw refusal(ExitCode::kMismatch, stated.ropes_place.file.empty() ? place : stated.ropes_place,
-                  fmt::format("{} ({})", show_ropes(expected), whose));
-  }
+  check_same_layers(stated, expected, whose);
 }
 
 void check(const StatedFacts& stated) {
   for (const Rule& rule : kRules) check_limit(stated, rule);
-  check_listed(stated);
-  check_windows(stated);
-  check_ropes(stated);
+  check_layers(stated);
   check_together(stated);
 }
 

@@ -1,6 +1,7 @@
 #include "models/hf_layers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -149,6 +150,18 @@ void read_soft_cap(const JsonView& config, const char* member, double ModelFacts
                    StatedFacts& stated) {
   if (is_absent(config, member)) return read_fact_or(config[member], fact, absent, stated);
   if (!config[member].is_null()) read_fact(config[member], fact, stated);
+}
+
+void read_gemma_scales(const JsonView& config, StatedFacts& stated) {
+  constexpr double kAbsentScalar = 256;
+  constexpr double kMostScalar = 65536;
+  const JsonView scalar = config["query_pre_attn_scalar"];
+  const double value = scalar.is_null() ? kAbsentScalar : scalar.number(1, kMostScalar);
+  Place place = scalar.place();
+  place.got = fmt::format("{}", value);
+  stated.state(&ModelFacts::attention_scale, 1 / std::sqrt(value), std::move(place));
+  stated.state(&ModelFacts::embedding_scale, std::sqrt(static_cast<double>(stated.facts.hidden)),
+               config["hidden_size"].place());
 }
 
 }  // namespace soliton

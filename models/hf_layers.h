@@ -21,4 +21,7 @@ void read_scale(const JsonView& config, const char* member, double ModelFacts::*
 void read_soft_cap(const JsonView& config, const char* member, double ModelFacts::*fact, double absent,
                    StatedFacts& stated);
 
+/// The same of Gemma: scores are scaled by the root of `query_pre_attn_scalar`, the embedding by that of the hidden size.
+void read_gemma_scales(const JsonView& config, StatedFacts& stated);
+
 }  // namespace soliton

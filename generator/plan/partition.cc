@@ -174,8 +174,6 @@ int fitting_query_tiles(const Plan& plan) {
   return std::min(qkv.query_tiles(), bytes < 0 ? 0 : bytes / qkv.query_tile_bytes());
 }
 
-constexpr int kMostRowsInPlace = 128;
-
 /// Query tiles of an item: where new tokens come through the ring, as many as are wanted, so that there is room for the next
 /// items too.
 int most_query_tiles(const Plan& plan) {
@@ -334,9 +332,8 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
                        plan.layer_format().has_scales() ? " for a model of integers" : "",
                        warpgroups ? "" : " but on a card whose warpgroups multiply", rows));
   }
-  // Of more rows shared memory has no room for new keys and values beside queries: they have to come through the ring.
   const ModelFacts& facts = plan.facts;
-  if (rows > kMostRowsInPlace && (facts.kv_bits != 16 || (facts.head_dim != 64 && facts.head_dim != 128))) {
+  if (rows > kMostRowsInPlace && !suits_warpgroup_pages(facts.head_dim, kv_shape(facts).parts)) {
     refuse(fmt::format(
         "--rows: expected at most {} but for heads of 64 or 128 dims and a cache of 16 bits, got {}",
         kMostRowsInPlace, rows));

@@ -1,6 +1,4 @@
 // Gemma 2: norms around blocks, of 1 + weight, capped scores and logits, a window in every second layer.
-#include <cmath>
-
 #include "models/families/family.h"
 #include "models/hf_layers.h"
 #include "models/hf_members.h"
@@ -8,16 +6,8 @@
 namespace soliton {
 namespace {
 
-/// Scores are scaled by a member's root, the embedding by that of the hidden size.
 void read_gemma2(const JsonView& config, StatedFacts& stated) {
-  constexpr double kScalar = 256;
-  const JsonView scalar = config["query_pre_attn_scalar"];
-  Place place = scalar.place();
-  const double value = scalar.is_null() ? kScalar : scalar.number();
-  place.got = fmt::format("{}", value);
-  stated.state(&ModelFacts::attention_scale, 1 / std::sqrt(value), std::move(place));
-  stated.state(&ModelFacts::embedding_scale, std::sqrt(static_cast<double>(stated.facts.hidden)),
-               config["hidden_size"].place());
+  read_gemma_scales(config, stated);
   read_soft_cap(config, "attn_logit_softcapping", &ModelFacts::attention_soft_cap, 50.0, stated);
   read_soft_cap(config, "final_logit_softcapping", &ModelFacts::logit_soft_cap, 30.0, stated);
 }

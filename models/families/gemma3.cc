@@ -1,7 +1,5 @@
 // Gemma 3, its text alone: norms around blocks, of 1 + weight, heads that are normed, windows in five of six layers, which
 // are rotated by a theta of their own.
-#include <cmath>
-
 #include "models/families/family.h"
 #include "models/hf_layers.h"
 #include "models/hf_members.h"
@@ -11,14 +9,7 @@ namespace {
 
 /// As Gemma 2, but scores are not capped.
 void read_gemma3(const JsonView& config, StatedFacts& stated) {
-  constexpr double kScalar = 256;
-  const JsonView scalar = config["query_pre_attn_scalar"];
-  Place place = scalar.place();
-  const double value = scalar.is_null() ? kScalar : scalar.number();
-  place.got = fmt::format("{}", value);
-  stated.state(&ModelFacts::attention_scale, 1 / std::sqrt(value), std::move(place));
-  stated.state(&ModelFacts::embedding_scale, std::sqrt(static_cast<double>(stated.facts.hidden)),
-               config["hidden_size"].place());
+  read_gemma_scales(config, stated);
   read_soft_cap(config, "final_logit_softcapping", &ModelFacts::logit_soft_cap, 0.0, stated);
   for (const char* member : {"use_bidirectional_attention", "attn_logit_softcapping"}) {
     const JsonView view = config[member];
@@ -26,10 +17,6 @@ void read_gemma3(const JsonView& config, StatedFacts& stated) {
     throw view.error(ExitCode::kMismatch, "expected nothing, got {}: not supported", view.describe());
   }
 }
-
-}  // namespace
-
-namespace {
 
 constexpr Family kText = {.architecture = "Gemma3ForCausalLM",
                           .model_type = "gemma3_text",

@@ -12,9 +12,9 @@ constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m o
 /// Parts of query tiles that workers hand to others at once.
 constexpr int kPartPlaces = 4;
 
-/// Registers of each thread of a kernel that shares them out, at its launch; and then, where workers have so many of them, of
-/// each thread of the third warpgroup, which has all other warps.
+/// Registers of each thread of a kernel that shares them out, at its launch.
 constexpr int kLaunchRegisters = 168;
+/// And then of each thread of the third warpgroup, which has all warps but the workers, where these have so many.
 SOLITON_HOST_DEVICE constexpr int other_registers(int of_workers) {
   return 3 * kLaunchRegisters - 2 * of_workers;
 }

@@ -255,11 +255,10 @@ struct KernelPlan {
     }
     return most;
   }
-  /// Do sums of a phase's tiles go through the workspace? Those of gate and up are finished by the warp that has them, if a CTA
-  /// has all columns.
+  /// Do sums of a phase's tiles go through the workspace?
   SOLITON_HOST_DEVICE constexpr bool puts_sums(const Phase& phase) const {
     return warpgroups && phase.kind == PhaseKind::kMatrix &&
-           (phase.output != OutputKind::kSwiglu || phase.column_slices > 1);
+           !is_finished_by_warp(phase.output, phase.column_slices);
   }
   /// Where warpgroups multiply it lies behind the sums in the workspace: shared memory has better use for the room.
   SOLITON_HOST_DEVICE constexpr int64_t residual_offset(int cta) const {
@@ -269,8 +268,7 @@ struct KernelPlan {
   }
   /// Do the warps of a warpgroup attend to whole pages together, each for a query tile?
   SOLITON_HOST_DEVICE constexpr bool attends_together() const {
-    return shares_registers && model.kv_parts == 1 && dim_shares() == 1 &&
-           (model.head_dim == 64 || model.head_dim == 128);
+    return shares_registers && dim_shares() == 1 && suits_warpgroup_pages(model.head_dim, model.kv_parts);
   }
   /// Do new tokens come through the ring like those of the cache? Else an item has room for all of a step beside its queries.
   SOLITON_HOST_DEVICE constexpr bool streams_new_tokens() const {

@@ -68,6 +68,12 @@ enum class OutputKind : int {
   kRouter,  // logits of a mixture's experts
 };
 
+/// Where warpgroups multiply: does the warp that has a tile's sums finish it? Those of gate and up, if a CTA has all columns;
+/// all others go through the workspace.
+SOLITON_HOST_DEVICE constexpr bool is_finished_by_warp(OutputKind output, int column_slices) {
+  return output == OutputKind::kSwiglu && column_slices == 1;
+}
+
 /// A phase as the generator writes it.
 struct Phase {
   const char* name = nullptr;

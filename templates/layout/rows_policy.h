@@ -35,6 +35,15 @@ constexpr int most_rows(WeightFormat format, bool warpgroups) {
   return warpgroups ? 256 : format.has_scales() ? 32 : 64;
 }
 
+/// Rows beyond which an item's new tokens come through the ring, where warpgroups attend to pages together: of more rows
+/// shared memory has no room for them beside queries.
+constexpr int kMostRowsInPlace = 128;
+
+/// Heads whose pages, as they lie, are operands of warpgroups.
+SOLITON_HOST_DEVICE constexpr bool suits_warpgroup_pages(int head_dim, int kv_parts) {
+  return kv_parts == 1 && (head_dim == 64 || head_dim == 128);
+}
+
 /// What it costs that CTAs share the columns of tiles, in bytes of activations that one could read meanwhile. Fitted to
 /// steps of 64 and 128 rows whose phases were shared by 1, 2, 4 and 8 CTAs.
 struct SliceCosts {
@@ -103,9 +112,6 @@ struct RowsPolicy {
   int handed_tiles = warpgroups ? kWorkers : at_rows(rows, 4, 2, 2, 2, 2);
   /// Words of 16 bytes that a thread then brings at once of the tiles that it finishes. Registers.
   int brought_words = !warpgroups ? 0 : format.has_scales() ? 4 : at_rows(rows, 6, 6, 6, 6, 4);
-  /// The same where CTAs share columns, whose tiles are finished when all are multiplied: then there is room where the
-  /// activations were.
-  int shared_brought_words = at_rows(rows, 0, 0, 0, 0, 0, 8);
   /// Sets of products that registers hold: of integers one is scaled while the next is made. Measured, 4 bits: 3140 -> 3074
   /// for 32 rows.
   int product_sets = at_rows(rows, 2, 2, 2, 1, 1);
@@ -132,9 +138,8 @@ struct RowsPolicy {
   int few_shares = parts > 1 ? 3 : 2;
   int many_shares = 3;
   int whole_pages = 2;
-  /// Do an item's new tokens come through the ring, in pages of 64, where warpgroups attend together? A block of a prompt has
-  /// many, which every query tile is multiplied with, and shared memory has no room for them beside queries.
-  bool streams_new_tokens = at_rows(rows, false, false, false, false, false, true);
+  /// Do an item's new tokens come through the ring, in pages of 64? See kMostRowsInPlace.
+  bool streams_new_tokens = rows > kMostRowsInPlace;
   /// Do registers hold queries?
   bool holds_queries = at_rows(rows, true, true, true, false, false);
   /// Sets in which a page's scores are made. Registers hold the queries of one.

@@ -15,20 +15,27 @@ constexpr bool kTimeline = true;
 constexpr bool kTimeline = false;
 #endif
 
-/// One warp in one phase: "consumer" is a worker too, but for what is said of workers. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs.
+/// One warp in one phase. Points in time are device nanoseconds modulo 2^32, the same clock in all CTAs. A worker, of several
+/// rows, records points in time alone, and no first page.
 struct PhaseRecord {
-  uint32_t begin;  // the warp is done with the phase before
-  uint32_t
-      input;  // consumer: it has its slice of the input, or the first chunk of it; epilogue: all have all
-  uint32_t first;  // consumer: the first page has landed; epilogue: the first tile or unit is there
-  uint32_t
-      last;  // consumer: it has handed over its last tile; epilogue: the last output is published; worker: its
-             // last products are made, or it is through its items of attention
-  uint32_t end;      // the warp is done with the phase
-  uint32_t waited;   // ns, in all: consumer for pages, epilogue for tiles, producer for free slots
-  uint32_t limited;  // ns, in all: producer held back by the window in flight, epilogue merging the parts of
-                     // others, worker for chunks of activations
-  uint32_t pages;    // producer: copies issued; consumer: pages in the ring when it had its input
+  /// The warp is done with the phase before.
+  uint32_t begin;
+  /// Consumer: it has its slice of the input, or the first chunk of it. Epilogue: all have all. Worker: all CTAs have ended
+  /// the phase before.
+  uint32_t input;
+  /// Consumer: the first page has landed. Epilogue: the first tile or unit is there.
+  uint32_t first;
+  /// Consumer: it has handed over its last tile. Epilogue: the last output is published. Worker: its first products are
+  /// summed, or it is through its items of attention.
+  uint32_t last;
+  /// The warp is done with the phase.
+  uint32_t end;
+  /// Nanoseconds in all: consumer for pages, epilogue for tiles, producer for free slots.
+  uint32_t waited;
+  /// Nanoseconds in all: producer held back by the window in flight, epilogue merging the parts of others.
+  uint32_t limited;
+  /// Producer: copies issued. Consumer: pages in the ring when it had its input.
+  uint32_t pages;
 };
 
 /// Records lie as [phase of the step][cta][warp], of the warps that work: consumers or workers, then producers, then the

@@ -5,47 +5,28 @@
 // where the stream itself is published.
 #pragma once
 
-#include "one_row/input.cuh"
+#include "one_row/tile_squares.cuh"
 
 namespace soliton::one_row {
 
 /// The factor by which the output of a block is normed, out of the sums of squares of its tiles. Every warp works it out alike.
 template <const KernelPlan& kPlan>
-class BlockNorm {
+class BlockNorm : public TileSquares<kPlan, kPlan.model.hidden / kTileRows / 4> {
+  using Base = TileSquares<kPlan, kPlan.model.hidden / kTileRows / 4>;
+  static_assert(kPlan.model.hidden % (kTileRows * 4) == 0, "sums of squares are whole loads");
+
  public:
   /// `output`: of the block.
-  SOLITON_DEVICE BlockNorm(const float* output, int lane)
-      : groups_(reinterpret_cast<const float4*>(output + kPlan.model.hidden)), lane_(lane) {}
+  SOLITON_DEVICE BlockNorm(const float* output, int lane) : Base(output + kPlan.model.hidden, lane) {}
 
-  SOLITON_DEVICE void issue(bool works) {
-    loads_.issue(address(), [&](int i) { return works && group(i) < kGroups; });
-  }
-  SOLITON_DEVICE bool retry(uint32_t tag) { return loads_.retry(address(), tag); }
   /// Collective.
   SOLITON_DEVICE float scale() const {
     float squares = 0.0f;
     SOLITON_UNROLL
-    for (int i = 0; i < kLoads; ++i) {
-      const float4 v = without_tag(loads_.value[i]);
-      squares += (v.x + v.y) + (v.z + v.w);
-    }
+    for (int i = 0; i < Base::kLoads; ++i) squares += this->sum(i);
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
     return rsqrt_fast(squares / kPlan.model.hidden + kPlan.model.norm_epsilon);
   }
-
- private:
-  static constexpr int kGroups = kPlan.model.hidden / kTileRows / 4;  // of 4 tiles
-  static_assert(kGroups * kTileRows * 4 == kPlan.model.hidden, "sums of squares are whole loads");
-  static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
-
-  SOLITON_DEVICE int group(int load) const { return load * kWarpLanes + lane_; }
-  SOLITON_DEVICE auto address() const {
-    return [this](int i) { return groups_ + group(i); };
-  }
-
-  const float4* groups_;
-  int lane_;
-  PolledLoads<float4, kLoads, kPlan> loads_;
 };
 
 /// Four neighbouring elements of the residual stream once the block's are added, by their norm's weights and factor.

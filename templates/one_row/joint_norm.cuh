@@ -1,7 +1,7 @@
 // Norms of all of q together, and of all of k: how those that attend, each to a few heads, learn of what all heads add up to.
 #pragma once
 
-#include "one_row/input.cuh"
+#include "one_row/tile_squares.cuh"
 #include "ops/head_norm.cuh"
 
 namespace soliton::one_row {
@@ -17,27 +17,30 @@ class JointNorm {
   SOLITON_DEVICE JointScales scales() const { return {}; }
 };
 
+/// Groups of four tiles of q and of k.
 template <const KernelPlan& kPlan>
-class JointNorm<kPlan, true> {
+struct HeadGroups {
+  static constexpr int kOfHead = kPlan.model.head_dim / kTileRows / 4;
+  static_assert(kOfHead * kTileRows * 4 == kPlan.model.head_dim, "a head has whole groups");
+  static constexpr int kQueries = kPlan.model.num_heads * kOfHead;
+  static constexpr int kAll = kPlan.model.rotary_heads() * kOfHead;
+};
+
+template <const KernelPlan& kPlan>
+class JointNorm<kPlan, true> : public TileSquares<kPlan, HeadGroups<kPlan>::kAll> {
+  using Base = TileSquares<kPlan, HeadGroups<kPlan>::kAll>;
+
  public:
   /// `input`: q | k | v.
-  SOLITON_DEVICE JointNorm(const float* input, int lane)
-      : groups_(reinterpret_cast<const float4*>(input + kPlan.model.qkv_rows())), lane_(lane) {}
+  SOLITON_DEVICE JointNorm(const float* input, int lane) : Base(input + kPlan.model.qkv_rows(), lane) {}
 
-  SOLITON_DEVICE void issue(bool works) {
-    loads_.issue(address(), [&](int i) { return works && group(i) < kGroups; });
-  }
-  SOLITON_DEVICE bool retry(uint32_t tag) { return loads_.retry(address(), tag); }
   /// Collective.
   SOLITON_DEVICE JointScales scales() const {
     float q = 0.0f;
     float k = 0.0f;
     SOLITON_UNROLL
-    for (int i = 0; i < kLoads; ++i) {
-      const float4 v = without_tag(loads_.value[i]);
-      const float sum = (v.x + v.y) + (v.z + v.w);
-      (group(i) < kQueryGroups ? q : k) += sum;
-    }
+    for (int i = 0; i < Base::kLoads; ++i)
+      (this->group(i) < HeadGroups<kPlan>::kQueries ? q : k) += this->sum(i);
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) {
       q += shuffle_xor(q, mask);
       k += shuffle_xor(k, mask);
@@ -47,22 +50,6 @@ class JointNorm<kPlan, true> {
     };
     return {scale(q, kPlan.model.num_heads), scale(k, kPlan.model.num_kv_heads)};
   }
-
- private:
-  static constexpr int kHeadGroups = kPlan.model.head_dim / kTileRows / 4;  // of 4 tiles
-  static_assert(kHeadGroups * kTileRows * 4 == kPlan.model.head_dim, "a head has whole groups");
-  static constexpr int kQueryGroups = kPlan.model.num_heads * kHeadGroups;
-  static constexpr int kGroups = kPlan.model.rotary_heads() * kHeadGroups;
-  static constexpr int kLoads = ceil_divide(kGroups, kWarpLanes);
-
-  SOLITON_DEVICE int group(int load) const { return load * kWarpLanes + lane_; }
-  SOLITON_DEVICE auto address() const {
-    return [this](int i) { return groups_ + group(i); };
-  }
-
-  const float4* groups_;
-  int lane_;
-  PolledLoads<float4, kLoads, kPlan> loads_;
 };
 
 }  // namespace soliton::one_row

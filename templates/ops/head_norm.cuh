@@ -33,6 +33,13 @@ SOLITON_DEVICE void load_rotations(const LaunchParams& params, const HeadOfToken
   rotations[1] = load_constant(own + 1);
 }
 
+/// bf16 weights of a head's norm.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE const uint16_t* head_weights(const LaunchParams& params, const HeadOfToken& head) {
+  const int number = kPlan.model.joint_norm ? head.head : head.is_key ? 1 : 0;
+  return params.head_norms + head.layer * kPlan.model.head_norm_weights() + number * kPlan.model.head_dim;
+}
+
 /// What all heads of q, and all of k, are multiplied with.
 struct JointScales {
   float q = 1;
@@ -60,9 +67,7 @@ class HeadNorm<kPlan, true, 1> {
     is_normed_ = head.is_normed;
     is_key_ = head.is_key;
     if (!is_normed_) return;
-    const int number = kPlan.model.joint_norm ? head.head : head.is_key ? 1 : 0;
-    const uint16_t* weights =
-        params.head_norms + head.layer * kPlan.model.head_norm_weights() + number * kPlan.model.head_dim;
+    const uint16_t* weights = head_weights<kPlan>(params, head);
     weights_ = load_constant(reinterpret_cast<const uint2*>(weights + dim));
     load_rotations<kPlan>(params, head, dim % (kPlan.model.head_dim / 2), rotations_);
   }
@@ -113,9 +118,7 @@ class HeadNorm<kPlan, true, 2> {
     is_normed_ = head.is_normed;
     is_key_ = head.is_key;
     if (!is_normed_) return;
-    const int number = kPlan.model.joint_norm ? head.head : head.is_key ? 1 : 0;
-    const uint16_t* weights =
-        params.head_norms + head.layer * kPlan.model.head_norm_weights() + number * kPlan.model.head_dim;
+    const uint16_t* weights = head_weights<kPlan>(params, head);
     SOLITON_UNROLL
     for (int half = 0; half < 2; ++half) {
       weights_[half] =

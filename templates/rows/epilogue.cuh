@@ -126,27 +126,22 @@ class Epilogue : public Outputs<kPlan> {
     const int most = of_slices(end_tile - begin + sums.slices() - 1, sums.slices()) - team();
     const int left = run.count - first < most ? run.count - first : most;
     const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
-    constexpr int kAtOnce = kRowsShape.brought_words / 2;  // sums, and what is brought beside them
-    constexpr int kSharedAtOnce = kRowsShape.shared_brought_words / 2;
-    static_assert(kSharedAtOnce % kOwnRows == 0 || kSharedAtOnce == 0, "whole tiles");
-    const bool in_input = kSharedAtOnce > 0 && sums.slices() > 1;
-    const int at_once = in_input ? kSharedAtOnce : kAtOnce;
-    uint4* words = (in_input ? context_.template region<uint4>(RegionId::kInput)
-                             : context_.template region<uint4>(RegionId::kTiles)) +
-                   opaque(worker_) * 2 * at_once * kWarpLanes + context_.lane;
+    constexpr int kBroughtWords = kRowsShape.brought_words;
+    constexpr int kAtOnce = kBroughtWords / 2;  // sums, and what is brought beside them
+    uint4* words = context_.template region<uint4>(RegionId::kTiles) +
+                   opaque(worker_) * kBroughtWords * kWarpLanes + context_.lane;
     const auto own_tile = [&](int piece) { return first + piece / kOwnRows * kTeams; };
     const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };
     const int pieces = count * kOwnRows;
     SOLITON_NO_UNROLL
-    for (int piece = 0; piece < pieces; piece += at_once) {
-      const int end = pieces - piece < at_once ? pieces : piece + at_once;
+    for (int piece = 0; piece < pieces; piece += kAtOnce) {
+      const int end = pieces - piece < kAtOnce ? pieces : piece + kAtOnce;
       own_row_ = piece % kOwnRows;
       float4* const from = sums.first(own_tile(piece) - begin, row(), quarter());
-      const auto behind_row = [&](int first_row) {  // of the first piece
-        return [&, first_row](int i) {
-          return (first_row + i) / kOwnRows * kTeams * sums.tile_words() +
-                 ((first_row + i) % kOwnRows - first_row) * kRowStride * kQuarters;
-        };
+      const auto behind = [&](int i) {
+        const int first_row = piece % kOwnRows;
+        return (first_row + i) / kOwnRows * kTeams * sums.tile_words() +
+               ((first_row + i) % kOwnRows - first_row) * kRowStride * kQuarters;
       };
       const auto before = [&](int i) {
         own_row_ = i % kOwnRows;
@@ -157,19 +152,13 @@ class Epilogue : public Outputs<kPlan> {
         own_row_ = i % kOwnRows;
         return i < end ? load_ahead(at, tile_at(i)).words : make_uint4(0, 0, 0, 0);
       };
-      if (in_input) {
-        if constexpr (kSharedAtOnce > 0)
-          sums.template bring<kSharedAtOnce>(words, piece, end, before, ahead, from, behind_row(0));
-      } else {
-        sums.template bring<kAtOnce>(words, piece, end, before, ahead, from,
-                                     behind_row(kAtOnce % kOwnRows == 0 ? 0 : piece % kOwnRows));
-      }
+      sums.template bring<kAtOnce>(words, piece, end, before, ahead, from, behind);
       SOLITON_NO_UNROLL
       for (int i = piece; i < end; ++i) {
         own_row_ = i % kOwnRows;
         scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
         const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
-        const uint4 more = load_shared(words + (at_once + i - piece) * kWarpLanes);
+        const uint4 more = load_shared(words + (kAtOnce + i - piece) * kWarpLanes);
         finish(at, tile_at(i), own_tile(i),
                {make_float2(float_from_bits(v.x), float_from_bits(v.y)),
                 make_float2(float_from_bits(v.z), float_from_bits(v.w))},

@@ -12,7 +12,7 @@
 // before they read and after.
 #pragma once
 
-#include "layout/tag.h"
+#include "ops/tagged.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -65,8 +65,9 @@ class PartialSums {
       const float low = shuffle_xor(odd ? own[0] : own[1], 4);
       const float high = shuffle_xor(odd ? own[2] : own[3], 4);
       store_relaxed(to + n * 8 * kQuarters,
-                    make_float4(tagged(odd ? low : own[0]), tagged(odd ? own[1] : low),
-                                tagged(odd ? high : own[2]), tagged(odd ? own[3] : high)));
+                    with_tag<kSumTagMask>(make_float4(odd ? low : own[0], odd ? own[1] : low,
+                                                      odd ? high : own[2], odd ? own[3] : high),
+                                          tag_));
     }
   }
 
@@ -112,20 +113,20 @@ class PartialSums {
       for (;;) {
         bool missing = false;
         on_parts([&](float4& part, const float4* place) {
-          if (is_there(part)) return;
+          if (has_tag<kSumTagMask>(part, tag_)) return;
           missing = true;
           part = load_relaxed(place);
         });
         if (!warp_any(missing)) break;
-        spin.pause(context_.site(WaitKind::kPartial, context_.cta - slice_ * team_, tag_, kSumTagMask));
+        spin.pause(context_.site(WaitKind::kPartial, context_.cta - slice_ * team_, tag_, 0));
       }
       SOLITON_UNROLL
       for (int k = 0; k < kSlices; ++k) {
         SOLITON_UNROLL
         for (int i = 0; i < kPieces; ++i) {
-          const float4& part = parts[k][i];
-          sums[i] = make_float4(sums[i].x + untagged(part.x), sums[i].y + untagged(part.y),
-                                sums[i].z + untagged(part.z), sums[i].w + untagged(part.w));
+          const float4 part = without_tag<kSumTagMask>(parts[k][i]);
+          sums[i] =
+              make_float4(sums[i].x + part.x, sums[i].y + part.y, sums[i].z + part.z, sums[i].w + part.w);
         }
       }
       from += kSlices * kSliceWords;
@@ -141,18 +142,6 @@ class PartialSums {
  private:
   static constexpr int kQuarters = 4;
   static constexpr int kSliceWords = kRowsShape.sums_bytes() / 16;
-
-  SOLITON_DEVICE float tagged(float value) const {
-    return float_from_bits(and_or(float_bits(value), ~kSumTagMask, tag_));
-  }
-  static SOLITON_DEVICE float untagged(float value) {
-    return float_from_bits(float_bits(value) & ~kSumTagMask);
-  }
-  SOLITON_DEVICE bool is_there(float4 v) const {
-    const uint32_t differs = (float_bits(v.x) ^ tag_) | (float_bits(v.y) ^ tag_) | (float_bits(v.z) ^ tag_) |
-                             (float_bits(v.w) ^ tag_);
-    return (differs & kSumTagMask) == 0;
-  }
 
   SOLITON_DEVICE float4* sums_of(int cta, int own_tile) const {
     constexpr int kPlaces = kPlan.sum_passes() * kRowsShape.tiles_at_once();  // of a CTA

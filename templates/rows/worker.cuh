@@ -54,6 +54,7 @@ class Worker {
       }
     } else {
       multiply_tiles(at, run);
+      mark(context_, &PhaseRecord::last);
     }
     epilogue_.end(at.phase);
     if constexpr (kMixes<kPlan>) {
@@ -74,7 +75,7 @@ class Worker {
   SOLITON_DEVICE void norm_block(const MatrixInstance& at) {
     begin_phase();
     epilogue_.norm_block(at, kStreamTable<kPlan>.after[at.phase.number], met_);
-    context_.finish_phase();
+    finish_phase();
   }
 
   /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
@@ -123,7 +124,6 @@ class Worker {
       } else {
         multiplier_.multiply(stream_, at.phase, tiles, sums);
       }
-      mark(context_, &PhaseRecord::last);
       SOLITON_UNROLL
       for (int tile = 0; tile < kAtOnce; tile += kHanded) {
         if (tile >= tiles) break;
@@ -142,7 +142,7 @@ class Worker {
     const auto block = [&] { return context_.block(at.phase); };
     const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at.phase, block(), first); };
     const auto finishes_at_once = [&] {
-      return at.phase.output == OutputKind::kSwiglu && at.phase.column_slices == 1;
+      return is_finished_by_warp(at.phase.output, at.phase.column_slices);
     };
     if (takes_digits<kPlan>(at.phase)) {
       const bool finds_factors = at.phase.input == InputKind::kNormed && context_.tiles(at.phase).count > 0;
@@ -172,8 +172,7 @@ class Worker {
       const bool is_shared = at.phase.column_slices > 1;
       if (is_shared && first + kAtOnce < block().tiles.count) continue;
       context_.cta = opaque(context_.cta);
-      // Sums are there, or no worker needs the input any more, whose room it is.
-      if (!is_shared || kShape<kPlan>.shared_brought_words > 0) context_.meet_workers(met_);
+      if (!is_shared) context_.meet_workers(met_);
       const int begin = is_shared ? 0 : first;
       epilogue_.finish_tiles(at, context_.tiles(at.phase), sums(begin), begin, first + kAtOnce);
     }

@@ -38,9 +38,38 @@ TEST(TimelineRecords, AreCompleteAndInOrder) {
   EXPECT_GE(pages * kPageBytes, static_cast<uint64_t>(descriptor.model->weight_bytes));
 }
 
+// Workers record every phase of a step of several rows, of which the tokens' embedding is the first.
+TEST(TimelineRecords, OfSeveralRowsAreCompleteAndInOrder) {
+  KernelUnderTest kernel("plain-4-timeline");
+  const Engine& engine = kernel.engine();
+  kernel.engine().feed(engine.main_branch(), kernel.prompt(70));
+  const std::vector<int32_t> chunk = kernel.prompt(5);
+  const std::vector<PhaseRecord> records = kernel.engine().record_step(chunk);
+  EXPECT_EQ(engine.position(), 75);
+  const KernelPlan& plan = *engine.library().descriptor(engine.kernel_for_rows(5)).plan;
+  ASSERT_EQ(plan.rows, 8);
+  const int warps = plan.working_warps();
+  ASSERT_EQ(records.size(), static_cast<size_t>(plan.step_phases() + 1) * plan.num_ctas * warps);
+  for (int cta = 0; cta < plan.num_ctas; ++cta) {
+    for (int worker = 0; worker < plan.consumer_warps; ++worker) {
+      uint32_t before = records[timeline_index(0, cta, worker, plan.num_ctas, warps)].begin;
+      EXPECT_NE(before, 0u);
+      for (int phase = 0; phase < plan.recorded_phases(); ++phase) {
+        const PhaseRecord& at = records[timeline_index(phase, cta, worker, plan.num_ctas, warps)];
+        const uint32_t last = phase == 0 ? at.input : at.last;  // the embedding has no products
+        for (const uint32_t time : {at.begin, at.input, last, at.end}) {
+          EXPECT_GE(static_cast<int32_t>(time - before), 0)
+              << "CTA " << cta << " worker " << worker << " phase " << phase;
+          before = time;
+        }
+      }
+    }
+  }
+}
+
 TEST(TimelineRecords, ChangeNothing) {
   KernelUnderTest with("plain-4-timeline");
-  const std::vector<int32_t> prompt = with.fill_all_but(with.prompt(70), 2);
+  const std::vector<int32_t> prompt = with.fill_all_but(with.prompt(70), 1);  // by one row in both
   const int position = with.engine().position();
   const DecodeResult plain = with.engine().decode({.tokens = prompt, .max_tokens = 3, .want_logits = true});
   with.engine().set_position(position);

@@ -1,0 +1,220 @@
+// The residual stream of several rows: embeddings, what blocks add, and what is published of it.
+//
+// A thread's values of it are its own for the launch. A normed vector is published with the norm's weights applied, in bf16; of
+// the rows' sums of squares every CTA publishes those of its columns. So the factor comes in after the product. Where a norm
+// follows a block, what the block gives is kept beside the stream until all CTAs know its sums of squares.
+#pragma once
+
+#include "ops/norm_weights.cuh"
+#include "rows/choice.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+class ResidualStream : public Choice<kPlan> {
+  using Base = Choice<kPlan>;
+
+ public:
+  using Base::Base;
+
+ protected:
+  using Base::context_, Base::own_row_;
+  using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kOwnRows;
+  using Base::squares, Base::set_squares, Base::sum_quarters;
+  using Base::team, Base::thread, Base::quarter, Base::row;
+  using typename Base::Sums;
+
+  /// Publishes two neighbouring columns of a row.
+  SOLITON_DEVICE void publish(Vector vector, int row, int column, float2 v) const {
+    unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
+    SOLITON_UNROLL
+    for (int part = 0; part < kRowsShape.parts; ++part) {
+      context_.publish(reinterpret_cast<uint32_t*>(to + context_.element_offset(vector, part, row, column)),
+                       pack_bf16(v.x, v.y));
+      if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
+    }
+  }
+
+  /// `kVector`: those of the residual stream, or of what a block gives.
+  template <int kVector = kPlan.squares>
+  SOLITON_DEVICE float* squares_of(int row) const {
+    return context_.template workspace<float>(kPlan.vector(kVector).offset) + row * kSquaresStride;
+  }
+  static constexpr int kSquaresStride = kPlan.squares_stride();
+
+  template <int kVector = kPlan.squares>
+  SOLITON_DEVICE void publish_squares() const {
+    const float sum = sum_quarters(squares());
+    if (quarter() == 0 && team() < kPlan.residual_teams())
+      context_.publish(squares_of<kVector>(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
+  }
+
+  /// This thread's values of the residual stream in one of this CTA's tiles.
+  SOLITON_DEVICE float4* kept(int own_tile) const {
+    const int place = kOwnRows == 1 ? own_tile : own_tile * kOwnRows + own_row_;
+    float4* values;
+    if constexpr (kRowsShape.warpgroups) {
+      constexpr int64_t kFirst = kPlan.residual_offset(0);
+      constexpr int64_t kBytes = kPlan.residual_bytes();
+      values = context_.template workspace<float4>(kFirst + context_.cta * kBytes);
+    } else {
+      values = context_.template region<float4>(RegionId::kResidual);
+    }
+    return values + place * kThreads + thread();
+  }
+  SOLITON_DEVICE float4 load_kept(int own_tile) const {
+    if constexpr (kRowsShape.warpgroups) return load_global(kept(own_tile));
+    return load_shared(kept(own_tile));
+  }
+
+  /// Where norms follow blocks: this thread's values of what a block gives, until all CTAs know its sums of squares.
+  SOLITON_DEVICE float4* block_values(int own_tile) const {
+    const int place = kOwnRows == 1 ? own_tile : own_tile * kOwnRows + own_row_;
+    return context_.template workspace<float4>(kPlan.vector(kPlan.block).offset +
+                                               context_.cta * int64_t{kPlan.residual_bytes()}) +
+           place * kThreads + thread();
+  }
+
+  /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
+  /// that reads them, see norm_weights().
+  SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
+    const float4 value = make_float4(v.low.x, v.low.y, v.high.x, v.high.y);
+    if constexpr (kRowsShape.warpgroups) {
+      store_global(kept(own_tile), value);
+    } else {
+      store_shared(kept(own_tile), value);
+    }
+    set_squares(squares() + sum_of_squares(v));
+    if constexpr (kPlan.model.ordered) {
+      const float values[] = {v.low.x, v.low.y, v.high.x, v.high.y};
+      const uint32_t words[] = {weights.x, weights.y, weights.z, weights.w};
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        context_.publish_element(vector, row(), place_of(words[i]),
+                                 values[i] * norm_weight<kPlan>(static_cast<uint16_t>(words[i] >> 16)));
+      }
+      return;
+    }
+    const auto put = [&](int column, float2 pair, uint32_t w) {
+      publish(vector, row(), column,
+              make_float2(pair.x * norm_weight<kPlan>(static_cast<uint16_t>(w)),
+                          pair.y * norm_weight<kPlan>(static_cast<uint16_t>(w >> 16))));
+    };
+    const int column = tile * kTileRows + quarter() * 2;
+    put(column, v.low, weights.x);
+    put(column + 8, v.high, weights.y);
+  }
+  /// A norm's weights of this thread's columns of a tile, in the first two words. Where readers have columns in an order
+  /// of their own a word for each: where its reader has it, and its weight in the upper half.
+  SOLITON_DEVICE uint4 norm_weights(int norm, int tile) const {
+    const uint16_t* weights = context_.params.norms + static_cast<int64_t>(norm) * kPlan.model.hidden;
+    const int first = tile * kTileRows + quarter() * 2;
+    if constexpr (kPlan.model.ordered) {
+      const int32_t* places = context_.params.positions + kPlan.order_tables().of_norm(norm) + first;
+      const auto word = [&](int column) {
+        const int place = load_constant(places + column);
+        return static_cast<uint32_t>(load_constant(weights + place)) << 16 | static_cast<uint32_t>(place);
+      };
+      return make_uint4(word(0), word(1), word(8), word(9));
+    }
+    return make_uint4(load_constant(reinterpret_cast<const uint32_t*>(weights + first)),
+                      load_constant(reinterpret_cast<const uint32_t*>(weights + first + 8)), 0, 0);
+  }
+  /// In place of weights where what is read is not normed: ones.
+  static SOLITON_DEVICE uint4 no_norm() {
+    constexpr uint32_t kOnes = kPlan.model.norm_offset ? 0 : 0x3f803f80u;
+    return make_uint4(kOnes, kOnes, 0, 0);
+  }
+  static SOLITON_DEVICE float sum_of_squares(const Sums& v) {
+    return (v.low.x * v.low.x + v.low.y * v.low.y) + (v.high.x * v.high.x + v.high.y * v.high.y);
+  }
+  static SOLITON_DEVICE int place_of(uint32_t word) {
+    static_assert(!kPlan.model.ordered || kPlan.model.hidden <= 1 << 16, "half a word holds a place");
+    return static_cast<int>(word & 0xffff);
+  }
+
+  /// The residual stream begins with the tokens' embeddings.
+  SOLITON_DEVICE void embed(int token) {
+    const TileRun run =
+        deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.all_ctas(), context_.global_cta());
+    set_squares(0.0f);
+    SOLITON_NO_UNROLL
+    for (int i = team(); i < run.count; i += kTeams) {
+      const int tile = run.first + i * run.stride;
+      const uint4 weights = norms_before(kPlan.model.norms) ? norm_weights(0, tile) : no_norm();
+      keep(kPlan.layer_input(), tile, i, embedding_of(token, tile, weights), weights);
+    }
+    publish_squares();
+  }
+
+  /// Of a token, of this thread's columns of a tile; where columns have an order, in that of layer 0: `weights` of its norm
+  /// say where.
+  SOLITON_DEVICE Sums embedding_of(int token, int tile, uint4 weights) const {
+    const uint16_t* embedding = context_.params.embedding + static_cast<int64_t>(token) * kPlan.model.hidden;
+    if constexpr (kPlan.model.ordered) {
+      const auto value = [&](uint32_t word) { return embedded(load_constant(embedding + place_of(word))); };
+      return {make_float2(value(weights.x), value(weights.y)),
+              make_float2(value(weights.z), value(weights.w))};
+    }
+    const auto pair = [&](int column) {
+      const uint32_t v = load_constant(
+          reinterpret_cast<const uint32_t*>(embedding + tile * kTileRows + quarter() * 2 + column));
+      return make_float2(embedded(static_cast<uint16_t>(v)), embedded(static_cast<uint16_t>(v >> 16)));
+    };
+    return {pair(0), pair(8)};
+  }
+
+  static SOLITON_DEVICE float embedded(uint16_t bits) {
+    return kPlan.model.embedding_scale * bf16_to_float(bits);
+  }
+
+  /// What a block gives: the residual stream grows by it, or, where it is normed first, norm_block() lets it.
+  SOLITON_DEVICE void end_block(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
+    if constexpr (norms_after(kPlan.model.norms)) {
+      store_global(block_values(own_tile), make_float4(v.low.x, v.low.y, v.high.x, v.high.y));
+      set_squares(squares() + sum_of_squares(v));
+    } else {
+      residual(vector, tile, own_tile, v, weights);
+    }
+  }
+  /// Do sums of warpgroups begin with the residual stream?
+  static constexpr bool kSumsBeginWithStream =
+      kRowsShape.warpgroups && !norms_after(kPlan.model.norms) && kPlan.model.residual_scale == 1;
+
+  SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {
+    if constexpr (kPlan.model.residual_scale != 1) {
+      constexpr float kScale = kPlan.model.residual_scale;
+      v = {make_float2(v.low.x * kScale, v.low.y * kScale),
+           make_float2(v.high.x * kScale, v.high.y * kScale)};
+    }
+    if constexpr (!kSumsBeginWithStream) {
+      const float4 before = load_kept(own_tile);
+      v.low.x += before.x;
+      v.low.y += before.y;
+      v.high.x += before.z;
+      v.high.y += before.w;
+    }
+    keep(vector, tile, own_tile, v, weights);
+  }
+  /// Norms what a block gave by its row of the norms, and its factor, and adds it to the residual stream, which the next
+  /// phase reads from `stream`, normed by the row behind that if it norms.
+  SOLITON_DEVICE void add_block(const MatrixInstance& at, Vector stream, int tile, int own_tile) {
+    const int row_of_reader = norm_row<kPlan>(at.phase, at.layer);
+    const bool norms =
+        norms_before(kPlan.model.norms) || (!at.phase.appends && at.layer == kPlan.model.num_layers - 1);
+    const uint4 weights = norms ? norm_weights(row_of_reader, tile) : no_norm();
+    const uint4 own = norm_weights(row_of_reader - 1, tile);
+    const float4 block = load_global(block_values(own_tile));
+    const float4 before = load_kept(own_tile);
+    const float scale = load_shared(context_.factors() + row());
+    const auto add = [&](float stream_value, float value, uint32_t word) {
+      return fmaf(value * scale, norm_weight<kPlan>(static_cast<uint16_t>(word)), stream_value);
+    };
+    keep(stream, tile, own_tile,
+         {make_float2(add(before.x, block.x, own.x), add(before.y, block.y, own.x >> 16)),
+          make_float2(add(before.z, block.z, own.y), add(before.w, block.w, own.y >> 16))},
+         weights);
+  }
+};
+
+}  // namespace soliton::rows
