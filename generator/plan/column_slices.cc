@@ -13,8 +13,8 @@ namespace {
 int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) {
   const RowsShape shape = plan.shape();
   const SliceCosts costs = plan.policy().slices;
-  const int tiles = ceil_divide(matrix.num_tiles, plan.all_ctas() / slices);
-  const int own = ceil_divide(matrix.num_tiles, plan.all_ctas());
+  const int tiles = ceil_divide(matrix.num_tiles, plan.block_ctas() / slices);
+  const int own = ceil_divide(matrix.num_tiles, plan.block_ctas());
   const int chunk = shape.slot_columns(matrix.format);
   const int64_t columns = round_up(matrix.padded, chunk * slices) / slices;
   // Digits of a slice are made once if there is room for all.
@@ -31,7 +31,7 @@ int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) 
 
 bool can_share(const Plan& plan, const PlanMatrix& matrix, int slices) {
   const int chunk = plan.shape().slot_columns(matrix.format);
-  return plan.num_ctas % slices == 0 && matrix.padded >= chunk * slices;
+  return plan.num_ctas / row_blocks(plan.rows) % slices == 0 && matrix.padded >= chunk * slices;
 }
 
 }  // namespace

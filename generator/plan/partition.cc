@@ -100,9 +100,9 @@ void deal_phases(Plan& plan) {
     if (phase.matrix < 0) continue;
     phase.first_cta = phase.output == OutputKind::kResidual ? 0 : next;
     const int num_tiles = dealt_tiles(plan, phase);
-    next = round_up(phase.first_cta + num_tiles, plan.num_cards) % plan.all_ctas();
-    for (int cta = 0; cta < plan.all_ctas(); ++cta) {
-      phase.runs.push_back(deal_tiles(num_tiles, phase.first_cta, plan.all_ctas(), cta));
+    next = round_up(phase.first_cta + num_tiles, plan.num_cards) % plan.block_ctas();
+    for (int cta = 0; cta < plan.block_ctas(); ++cta) {
+      phase.runs.push_back(deal_tiles(num_tiles, phase.first_cta, plan.block_ctas(), cta));
     }
   }
 }
@@ -209,10 +209,9 @@ void shape_rows(Plan& plan) {
     if (phase.kind != PhaseKind::kMatrix) continue;
     if (phase.output == OutputKind::kRouter) plan.vectors[phase.writes].elements *= plan.rows;
     PlanVector& vector = plan.vectors[phase.reads];
-    vector.element_bytes = shape.column_bytes();
+    vector.element_bytes = shape.column_bytes() * shape.row_blocks;
     // Matrices of integers and of bf16 may read the same: the wider padding counts.
-    const bool is_shaped = vector.element_bytes == shape.column_bytes();
-    vector.elements = std::max(is_shaped ? vector.elements : 0, plan.matrices[phase.matrix].padded);
+    vector.elements = std::max(vector.elements, plan.matrices[phase.matrix].padded);
   }
   plan.vectors[plan.squares].elements = plan.rows * PlannedKernel(plan)->squares_stride();
   if (plan.block >= 0) {
@@ -338,6 +337,10 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
         "--rows: expected at most {} but for heads of 64 or 128 dims and a cache of 16 bits, got {}",
         kMostRowsInPlace, rows));
   }
+  if (plan.num_cards > 1 && row_blocks(rows) > 1) {
+    refuse(fmt::format("--rows: expected at most {} over {} cards, got {}", kMostBlockRows, plan.num_cards,
+                       rows));
+  }
   if (rows > 1 && padding_warps < kMinPaddingWarps) {
     refuse(fmt::format("--consumer-warps: expected {} or more with several rows, got {}", kMinPaddingWarps,
                        padding_warps));
@@ -407,7 +410,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
   }
   PlanVector& candidates = plan.vectors[plan.candidates()];
   candidates.element_bytes = 8;
-  candidates.elements = plan.rows * plan.all_ctas() + 1;
+  candidates.elements = plan.rows * plan.block_ctas() + 1;
 }
 
 }  // namespace

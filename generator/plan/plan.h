@@ -88,7 +88,7 @@ struct PlanPhase {
   int first_cta = 0;
   int window = 0;         // pages in flight
   int column_slices = 1;  // CTAs that share the columns of a tile, see deal_block(); one row: of a router
-  std::vector<TileRun> runs = {};  // of each CTA of all cards; empty for attention
+  std::vector<TileRun> runs = {};  // of each CTA of a block of rows, of all cards; empty for attention
   double predicted_us = 0;
 };
 
@@ -163,6 +163,9 @@ struct Plan {
   /// The kind of what stands once, behind all others.
   int once() const { return layers.empty() ? -1 : layers.back().kind; }
   int all_ctas() const { return num_ctas * num_cards; }
+  /// Of these, that multiply a block of rows, see row_blocks(): all blocks' deal the same tiles.
+  int block_ctas() const { return all_ctas() / row_blocks(rows); }
+  int block_rows() const { return rows / row_blocks(rows); }
   /// The vector of the best token of each CTA, which the last phase writes.
   int candidates() const { return phases.empty() ? -1 : phases.back().writes; }
   int threads() const { return threads_of(working_warps(), shares_registers); }

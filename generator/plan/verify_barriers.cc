@@ -38,7 +38,7 @@ int arrivals_of_roles(const Plan& plan, Arrivers arrivers) {
       return consumers + plan.producer_warps + 1;  // epilogue or input loader
     case Arrivers::kFinishers:
       // Of one tile handed over at once all that have 8 rows each, while there are workers; of more rows each has several.
-      return std::min(plan.shape().handed_tiles * plan.rows / 8, consumers);
+      return std::min(plan.shape().handed_tiles * plan.block_rows() / 8, consumers);
     case Arrivers::kLane:
     case Arrivers::kWarp:
       break;

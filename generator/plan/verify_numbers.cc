@@ -1,5 +1,7 @@
 // Counts that some kernel can have, facts that some model can have, enumerators that there are; and what a kind of plan or
 // phase has no use for says nothing.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -50,7 +52,14 @@ void check_counts(const Plan& plan, Report& report) {
       {"pages of a split of attention at least", 1, kAny, plan.min_pages_per_split}};
   for (const Range& range : ranges) check_range(range, report);
   if (!contains(kRowCounts, plan.rows)) {
-    report.refuse(Rule::kNumberOutOfRange, "rows: expected 1, 8, 16, 32, 64 or 128, got {}", plan.rows);
+    report.refuse(Rule::kNumberOutOfRange, "rows: expected {}, got {}", fmt::join(kRowCounts, ", "),
+                  plan.rows);
+  } else if (row_blocks(plan.rows) > 1 && plan.num_cards > 1) {
+    report.refuse(Rule::kNumberOutOfRange, "rows: expected one card for {} blocks of rows, got {}",
+                  row_blocks(plan.rows), plan.num_cards);
+  } else if (plan.num_ctas % row_blocks(plan.rows) != 0) {
+    report.refuse(Rule::kNumberOutOfRange, "CTAs: expected as many for each of {} blocks of rows, got {}",
+                  row_blocks(plan.rows), plan.num_ctas);
   }
   if (plan.max_splits < 1 || plan.max_splits > kMaxSplits) {
     report.refuse(Rule::kNumberOutOfRange, "splits of attention: expected 1 to {}, one of each lane, got {}",

@@ -101,8 +101,8 @@ int64_t unnormed_bytes(const Plan& plan) {
 
 /// What the CTAs of a card have of a block's output, each as much as the one that has most tiles, as floats.
 int64_t block_bytes(const Plan& plan) {
-  const int tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
-  return 4ll * plan.rows * plan.num_ctas * tiles * kTileRows;
+  const int tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.block_ctas());
+  return 4ll * plan.block_rows() * plan.num_ctas * tiles * kTileRows;
 }
 
 /// The vector that a phase writes is its own: what the phase behind it reads, see check_reads(); or, of the last one, that of
@@ -149,7 +149,8 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
                   report);
       break;
     case OutputKind::kLogits:
-      check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.all_ctas() + 1), report);
+      check_bytes(plan, phase.writes, 8ll * (static_cast<int64_t>(plan.rows) * plan.block_ctas() + 1),
+                  report);
       break;
     case OutputKind::kRouter:
       check_bytes(plan, phase.writes, 4ll * plan.rows * round_up(router_rows(facts), 4) * phase.column_slices,
@@ -205,11 +206,11 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
 
 /// Of every row a sum of squares of each team of each CTA that has tiles of the residual stream.
 void check_squares(const Plan& plan, Report& report) {
-  const int team_workers = std::min(plan.rows / 8, kWorkers);
-  const int kept_tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.all_ctas());
+  const int team_workers = std::min(plan.block_rows() / 8, kWorkers);
+  const int kept_tiles = ceil_divide(plan.facts.hidden / kTileRows, plan.block_ctas());
   const int teams = std::min({plan.shape().handed_tiles, kWorkers / team_workers, kept_tiles});
   constexpr int kLoadFloats = 4 * kWarpLanes;
-  const int64_t bytes = 4ll * plan.rows * round_up(plan.all_ctas() * teams, kLoadFloats);
+  const int64_t bytes = 4ll * plan.rows * round_up(plan.block_ctas() * teams, kLoadFloats);
   for (const int squares : {plan.squares, plan.block_squares}) check_bytes(plan, squares, bytes, report);
   if (plan.block < 0) return;
   if (std::set({plan.squares, plan.block, plan.block_squares}).size() < 3) {

@@ -29,9 +29,9 @@ ChunkOwners owners_of(const Plan& plan, const PlanPhase& phase, Report& report) 
   const int columns = chunk_columns(plan, matrix);
   const int chunks = ceil_divide(matrix.padded, columns);
   ChunkOwners owners{chunks, std::vector<int>(static_cast<size_t>(matrix.num_tiles) * chunks, -1)};
-  for (int cta = 0; cta < plan.all_ctas(); ++cta) {
+  for (int cta = 0; cta < plan.block_ctas(); ++cta) {
     const TileBlock block =
-        deal_block(matrix.num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
+        deal_block(matrix.num_tiles, phase.first_cta, plan.block_ctas(), phase.column_slices, cta);
     const int first = slice_begin(matrix.padded, columns, phase.column_slices, block.slice) / columns;
     const int end =
         ceil_divide(slice_begin(matrix.padded, columns, phase.column_slices, block.slice + 1), columns);
@@ -70,8 +70,9 @@ void check_blocks(const Plan& plan, const PlanPhase& phase, Report& report) {
                                    phase.name, (skipped - owners.ctas.begin()) / owners.chunks));
   }
   const int num_tiles = plan.matrices[phase.matrix].num_tiles;
-  for (int cta = 0; cta < plan.all_ctas() && cta < static_cast<int>(phase.runs.size()); ++cta) {
-    const TileBlock block = deal_block(num_tiles, phase.first_cta, plan.all_ctas(), phase.column_slices, cta);
+  for (int cta = 0; cta < plan.block_ctas() && cta < static_cast<int>(phase.runs.size()); ++cta) {
+    const TileBlock block =
+        deal_block(num_tiles, phase.first_cta, plan.block_ctas(), phase.column_slices, cta);
     const TileRun& run = phase.runs[cta];
     const int count = std::min(run.count, num_tiles + 1);  // enough to see it
     for (int i = 0; i < count; ++i) {
@@ -91,11 +92,12 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
   const int slices = phase.column_slices;
   const bool is_power = slices >= 1 && slices <= kMostColumnSlices && (slices & (slices - 1)) == 0;
   const int most = !plan.warpgroups || phase.kind != PhaseKind::kMatrix ? 1 : kMostColumnSlices;
-  if (!is_power || slices > most || plan.num_ctas % slices != 0) {
+  const int ctas = plan.num_ctas / row_blocks(plan.rows);  // of a card and a block of rows
+  if (!is_power || slices > most || ctas % slices != 0) {
     report.refuse(Rule::kNumberOutOfRange,
                   "{}: expected a power of two up to {} that divides {} as the number of CTAs that share "
                   "columns, got {}",
-                  phase.name, most, plan.num_ctas, slices);
+                  phase.name, most, ctas, slices);
     return;
   }
   if (!plan.warpgroups || phase.kind != PhaseKind::kMatrix) return;
@@ -157,7 +159,7 @@ const PlanPhase* untold_use(const Plan& plan, const OwnTiles& tiles, bool choose
 /// The tag of a sum tells its use from all before that a place may still hold.
 void check_tags(const Plan& plan, Report& report) {
   std::set<OwnTiles> seen;
-  for (int cta = 0; cta < plan.num_ctas; ++cta) {
+  for (int cta = 0; cta < plan.block_ctas(); ++cta) {
     const OwnTiles tiles = own_tiles(plan, cta);
     if (!seen.insert(tiles).second) continue;
     for (const bool chooses : {true, false}) {
@@ -179,13 +181,15 @@ int64_t needed_sums_bytes(const Plan& plan) {
   int places = 2;
   for (const PlanPhase& phase : plan.phases) {
     if (phase.kind != PhaseKind::kMatrix || phase.column_slices < 2) continue;
-    const int teams = std::max(1, plan.all_ctas() / phase.column_slices);
+    const int teams = std::max(1, plan.block_ctas() / phase.column_slices);
     const int tiles = (plan.matrices[phase.matrix].num_tiles + teams - 1) / teams;
     places = std::max(places, (tiles + tiles_at_once - 1) / tiles_at_once);
   }
   const int hidden_tiles = plan.facts.hidden / kTileRows;
-  const int kept_tiles = (hidden_tiles + plan.all_ctas() - 1) / plan.all_ctas();  // of the residual stream
-  return static_cast<int64_t>(places * tiles_at_once + kept_tiles) * plan.num_ctas * plan.rows * kSumBytes;
+  const int kept_tiles =
+      (hidden_tiles + plan.block_ctas() - 1) / plan.block_ctas();  // of the residual stream
+  return static_cast<int64_t>(places * tiles_at_once + kept_tiles) * plan.num_ctas * plan.block_rows() *
+         kSumBytes;
 }
 
 void check_column_slices(const Plan& plan, Report& report) {

@@ -51,18 +51,18 @@ void check_pages(const PlanPhase& phase, int num_tiles, Report& report) {
 
 /// The kernel knows first_cta and deals by deal_tiles(): the plan must mean the same.
 void check_dealing(const Plan& plan, const PlanPhase& phase, int num_tiles, Report& report) {
-  if (static_cast<int>(phase.runs.size()) != plan.all_ctas()) {
+  if (static_cast<int>(phase.runs.size()) != plan.block_ctas()) {
     report.refuse(Rule::kDealtUnlike, "{}: expected the tiles of {} CTAs, got those of {}", phase.name,
-                  plan.all_ctas(), phase.runs.size());
+                  plan.block_ctas(), phase.runs.size());
   }
-  if (phase.first_cta < 0 || phase.first_cta >= plan.all_ctas()) {
+  if (phase.first_cta < 0 || phase.first_cta >= plan.block_ctas()) {
     report.refuse(Rule::kDealtUnlike, "{}: expected a first CTA of 0 to {}, got {}", phase.name,
-                  plan.all_ctas() - 1, phase.first_cta);
+                  plan.block_ctas() - 1, phase.first_cta);
     return;
   }
-  const int ctas = std::min(plan.all_ctas(), static_cast<int>(phase.runs.size()));
+  const int ctas = std::min(plan.block_ctas(), static_cast<int>(phase.runs.size()));
   for (int cta = 0; cta < ctas; ++cta) {
-    const TileRun dealt = deal_tiles(num_tiles, phase.first_cta, plan.all_ctas(), cta);
+    const TileRun dealt = deal_tiles(num_tiles, phase.first_cta, plan.block_ctas(), cta);
     if (same_tiles(phase.runs[cta], dealt)) continue;
     report.refuse(Rule::kDealtUnlike, "{}: CTA {}: expected the tiles that the kernel deals it, {}, got {}",
                   phase.name, cta, show(dealt), show(phase.runs[cta]));

@@ -146,7 +146,7 @@ DecodingResults measure_decoding(Engine& engine, const BenchOptions& options,
 Timeline record_timeline(Engine& engine, const BenchOptions& options) {
   const int prompt_tokens = options.prompts.front();
   if (prompt_tokens > 1 && engine.max_rows() > 1) {
-    const int rows = std::min(prompt_tokens, engine.max_rows());
+    const int rows = std::min(prompt_tokens, engine.max_prompt_rows());
     const std::vector<int32_t> tokens =
         random_prompt(prompt_tokens, engine.library().model().facts.vocabulary, options.seed);
     std::vector<PhaseRecord> records;
@@ -154,7 +154,7 @@ Timeline record_timeline(Engine& engine, const BenchOptions& options) {
       engine.set_position(prompt_tokens - rows);
       records = engine.record_step(std::span(tokens).last(rows));
     }
-    return {engine.library().descriptor(engine.kernel_for_rows(rows)), prompt_tokens - rows,
+    return {engine.library().descriptor(engine.kernel_for_prompt(rows)), prompt_tokens - rows,
             std::move(records)};
   }
   const Descriptor& descriptor = engine.library().descriptor();

@@ -148,6 +148,14 @@ void KernelLibrary::enter_card(int card) const {
   if (num_cards() > 1) check(functions_->enter(devices_[card]), "select the device");
 }
 
+int KernelLibrary::max_rows() const {
+  int most = 1;
+  for (int kernel = 0; kernel < num_kernels(); ++kernel) {
+    if (row_blocks(descriptor(kernel).rows) == 1) most = descriptor(kernel).rows;
+  }
+  return most;
+}
+
 const CardRates& KernelLibrary::card() const {
   const ModelDescriptor& known = model();
   for (int i = 0; i < known.num_cards; ++i) {

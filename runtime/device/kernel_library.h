@@ -91,8 +91,10 @@ class KernelLibrary {
   /// Of one of its kernels: the first takes one row a step, further ones more.
   const Descriptor& descriptor(int kernel = 0) const { return functions_->descriptors[kernel]; }
   int num_kernels() const { return functions_->num_kernels; }
-  /// The most rows that one of them takes; 1 if there is none for several.
-  int max_rows() const { return descriptor(num_kernels() - 1).rows; }
+  /// The most rows that one of them takes a step whatever they are; 1 if there is none for several.
+  int max_rows() const;
+  /// And the most of one prompt: kernels that take blocks of rows, see row_blocks(), take nothing else.
+  int max_prompt_rows() const { return descriptor(num_kernels() - 1).rows; }
   /// Of several cards the first, with the memory of the one that has the least free.
   const DeviceInfo& device() const { return device_; }
   /// What the library knows of the card: the entry that has its name, else the first.

@@ -136,8 +136,10 @@ class Engine {
   void reset_tree();
   /// or with none.
   void clear_tree();
-  /// Index of the kernel of the least rows, but more than one, that suffice. Throws Error (kMismatch).
+  /// Index of the kernel of the least rows, but more than one, that suffice for any. Throws Error (kMismatch).
   int kernel_for_rows(int rows) const;
+  /// The same for rows of one prompt, max_prompt_rows() at most.
+  int kernel_for_prompt(int rows) const;
 
   /// Decodes on the branches of the tree with the kernel of the least rows that suffice. A branch with one
   /// new token a step has then grown by num_steps tokens; one with a draft keeps it until KvTree::accept().
@@ -153,6 +155,8 @@ class Engine {
   std::vector<SnapshotRow> rows() const;
   /// The most rows that a kernel of this library takes; 1 if there is none for several.
   int max_rows() const { return library_.max_rows(); }
+  /// The same of one prompt.
+  int max_prompt_rows() const { return library_.max_prompt_rows(); }
 
   /// Tokens fed so far: the position of the next one.
   int position() const { return tree_.num_tokens(main_); }
@@ -204,6 +208,7 @@ class Engine {
   void check_tree(const TreeRequest& request) const;
   bool takes_chunks(const DecodeRequest& request) const;
   void feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t delay_seed);
+  size_t chunk_of(size_t num_tokens) const;
   TreeResult feed_chunk(Branch branch, const TreeRequest& request, int timeline_step = -1);
   void generate(const DecodeRequest& request, std::span<const int32_t> tokens,
                 const std::function<bool(int32_t)>& on_token, DecodeResult& result);

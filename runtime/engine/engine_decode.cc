@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layout/rows_policy.h"
 #include "models/error.h"
 #include "runtime/engine/engine.h"
 
@@ -27,12 +28,18 @@ std::vector<SnapshotRow> Engine::rows() const {
 }
 
 int Engine::kernel_for_rows(int rows) const {
+  if (rows <= max_rows()) return kernel_for_prompt(rows);
+  throw file_error(ExitCode::kMismatch, library_.path(),
+                   "expected a kernel for {} rows a step, got one for {}", rows, max_rows());
+}
+
+int Engine::kernel_for_prompt(int rows) const {
   for (int kernel = 0; kernel < library_.num_kernels(); ++kernel) {
     const int takes = library_.descriptor(kernel).rows;
     if (takes > 1 && takes >= rows) return kernel;
   }
   throw file_error(ExitCode::kMismatch, library_.path(),
-                   "expected a kernel for {} rows a step, got one for {}", rows, max_rows());
+                   "expected a kernel for {} rows of a prompt, got one for {}", rows, max_prompt_rows());
 }
 
 // ---- Checks
@@ -118,10 +125,21 @@ void Engine::feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t d
       run({.only = branch, .request = {.tokens = tokens, .skips_choice = true, .delay_seed = delay_seed}});
       return;
     }
-    const size_t rows = one_by_one_ ? 1 : std::min(tokens.size(), static_cast<size_t>(max_rows()));
+    const size_t rows = one_by_one_ ? 1 : chunk_of(tokens.size());
     feed_chunk(branch, {.tokens = tokens.first(rows), .skips_choice = true, .delay_seed = delay_seed});
     tokens = tokens.subspan(rows);
   }
+}
+
+/// Tokens of the next step that feeds so many. A kernel of blocks of rows takes as long for some of them as for all: it is
+/// worth it if it is nearly full.
+size_t Engine::chunk_of(size_t num_tokens) const {
+  for (int kernel = library_.num_kernels() - 1; kernel >= 0; --kernel) {
+    const auto rows = static_cast<size_t>(library_.descriptor(kernel).rows);
+    if (row_blocks(static_cast<int>(rows)) == 1 || 4 * num_tokens >= 3 * rows)
+      return std::min(num_tokens, rows);
+  }
+  return 1;
 }
 
 /// Feeds the tokens of a request, each behind the one before, in one step of the kernel of the least rows that
@@ -131,8 +149,10 @@ TreeResult Engine::feed_chunk(Branch branch, const TreeRequest& request, int tim
   std::vector<int32_t> chain(rows);
   std::iota(chain.begin(), chain.end(), -1);
   tree_.draft(branch, chain);
-  TreeResult result = run(
-      {.kernel = kernel_for_rows(rows), .only = branch, .request = request, .timeline_step = timeline_step});
+  TreeResult result = run({.kernel = kernel_for_prompt(rows),
+                           .only = branch,
+                           .request = request,
+                           .timeline_step = timeline_step});
   if (rows > 1) {  // A branch with one new token has taken it already.
     std::iota(chain.begin(), chain.end(), 0);
     tree_.accept(branch, chain);
@@ -165,8 +185,8 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
     return result;
   }
   // The chunk that ends the prompt can choose the first token, but cannot draw it.
-  const size_t chunk = draws(request) || one_by_one_ ? 1 : static_cast<size_t>(max_rows());
-  const size_t num_last = (request.tokens.size() - 1) % chunk + 1;
+  size_t num_last = draws(request) || one_by_one_ ? 1 : request.tokens.size();
+  while (chunk_of(num_last) < num_last) num_last -= chunk_of(num_last);
   const size_t num_fed = request.tokens.size() - num_last;
   feed_all(main_, request.tokens.first(num_fed), request.delay_seed);
   if (num_last == 1) {

@@ -36,7 +36,14 @@ SOLITON_HOST_DEVICE constexpr int gathered_row_bytes(int columns) {
 
 /// What follows from the policy of a kernel that takes several activation vectors a step.
 struct RowsShape : RowsPolicy {
-  using RowsPolicy::RowsPolicy;
+  int row_blocks;
+
+  SOLITON_HOST_DEVICE constexpr RowsShape(int step_rows, CopyKind copies, WeightFormat format,
+                                          bool warpgroups, bool gathers)
+      : RowsPolicy(step_rows / soliton::row_blocks(step_rows), copies, format, warpgroups, gathers),
+        row_blocks(soliton::row_blocks(step_rows)) {}
+
+  SOLITON_HOST_DEVICE constexpr int step_rows() const { return rows * row_blocks; }
 
   /// Columns of a chunk of an activation vector; of a ring slot too, where it has one chunk.
   SOLITON_HOST_DEVICE constexpr int chunk_columns() const {
@@ -47,6 +54,8 @@ struct RowsShape : RowsPolicy {
     return (matrix.has_scales() ? integer_slot_chunks : slot_chunks) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
+  /// From one chunk of a vector to the next: chunks of all blocks of rows lie side by side.
+  SOLITON_HOST_DEVICE constexpr int chunk_stride() const { return chunk_bytes() * row_blocks; }
   SOLITON_HOST_DEVICE constexpr int chunk_bytes() const {
     return chunk_columns() * column_bytes() + (gathers ? rows * parts * kRowGapBytes : 0);
   }
@@ -85,11 +94,17 @@ struct RowsShape : RowsPolicy {
 
 /// Byte offset of an element of an activation vector: blocks of 32 columns; in each of every part, of every
 /// row, 32 bf16. For warpgroups: blocks of the 8 columns that are a row of a core matrix, neighbouring pairs of all four
-/// quads of lanes (layout/page.h); in each of every part 8 bf16 of every row.
+/// quads of lanes (layout/page.h); in each of every part 8 bf16 of every row. Blocks of rows have a chunk of columns each.
 SOLITON_HOST_DEVICE constexpr int64_t activation_offset(RowsShape shape, int part, int row, int column) {
   if (shape.warpgroups) {
     const int block = column / kColumnBlock * 4 + column % 8 / 2;
     const int place = column % kColumnBlock / 8 * 2 + column % 2;
+    if (shape.row_blocks > 1) {
+      const int chunk_blocks = shape.chunk_columns() / 8;
+      const int chunk = block / chunk_blocks * shape.row_blocks + row / shape.rows;
+      const int line = (block % chunk_blocks * shape.parts + part) * shape.rows + row % shape.rows;
+      return static_cast<int64_t>(chunk) * shape.chunk_bytes() + line * 16 + place * 2;
+    }
     return (static_cast<int64_t>(block * shape.parts + part) * shape.rows + row) * 16 + place * 2;
   }
   const int64_t line = static_cast<int64_t>(column / kColumnBlock * shape.parts + part) * shape.rows + row;
@@ -110,13 +125,13 @@ struct QkvLayout {
   int group = 0;  // query heads of a KV head
 
   SOLITON_HOST_DEVICE constexpr int query_tiles() const {  // of a KV head
-    return ceil_divide(shape.rows * group, kQueryRows);
+    return ceil_divide(shape.step_rows() * group, kQueryRows);
   }
   SOLITON_HOST_DEVICE constexpr int query_tile_bytes() const {  // of all parts
     return query_tile().tile_bytes();
   }
   SOLITON_HOST_DEVICE constexpr int tail_bytes() const {  // of keys, or of values, of a KV head
-    return tail_tokens(shape.rows) / kTailTokens * kv.tile_bytes();
+    return tail_tokens(shape.step_rows()) / kTailTokens * kv.tile_bytes();
   }
   SOLITON_HOST_DEVICE constexpr int64_t query_offset(int kv_head, int query, int dim, int part) const {
     const int tile = kv_head * query_tiles() + query / kQueryRows;

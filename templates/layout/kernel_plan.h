@@ -132,6 +132,9 @@ struct KernelPlan {
   }
   /// Of all cards, see tiles_of_card().
   SOLITON_HOST_DEVICE constexpr int all_ctas() const { return num_ctas * num_cards; }
+  /// Of these, that multiply a block of rows, see row_blocks().
+  SOLITON_HOST_DEVICE constexpr int block_ctas() const { return all_ctas() / row_blocks(rows); }
+  SOLITON_HOST_DEVICE constexpr int block_rows() const { return rows / row_blocks(rows); }
   /// What a card's cache holds of the KV heads, and their head blocks.
   SOLITON_HOST_DEVICE constexpr KvShape card_kv() const {
     return {model.num_layers, kv_heads_of_card(model.num_kv_heads, num_cards, 0), model.head_dim,
@@ -213,7 +216,7 @@ struct KernelPlan {
   /// Of every set of steps of the digits and pair of rows their scales and their sums.
   SOLITON_HOST_DEVICE constexpr int digit_scale_bytes() const {
     if (shape().digits == 0) return 0;
-    return shape().digit_columns / kStepColumns / set_steps() * (rows / 2) * 16;
+    return shape().digit_columns / kStepColumns / set_steps() * (block_rows() / 2) * 16;
   }
   /// Chunks of activations; or digits of the input and their scales.
   SOLITON_HOST_DEVICE constexpr int input_bytes() const {
@@ -232,7 +235,9 @@ struct KernelPlan {
   /// stay in the ring until it is done.
   SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
   /// What a CTA keeps of the residual stream.
-  SOLITON_HOST_DEVICE constexpr int residual_bytes() const { return 4 * residual_tiles * kTileRows * rows; }
+  SOLITON_HOST_DEVICE constexpr int residual_bytes() const {
+    return 4 * residual_tiles * kTileRows * block_rows();
+  }
   /// Teams that have tiles of the residual stream.
   SOLITON_HOST_DEVICE constexpr int residual_teams() const {
     return shape().teams() < residual_tiles ? shape().teams() : residual_tiles;
@@ -240,7 +245,7 @@ struct KernelPlan {
   /// Floats that hold one row's sums of squares: one of each of these of each CTA, and zeros. Lanes that share a row load 16
   /// bytes each.
   SOLITON_HOST_DEVICE constexpr int squares_stride() const {
-    return round_up(all_ctas() * residual_teams(), 4 * kWarpLanes);
+    return round_up(block_ctas() * residual_teams(), 4 * kWarpLanes);
   }
   /// Warpgroups multiply so many tiles of a phase at a time, shape().tiles_at_once() each time; every time has a place for
   /// its sums where CTAs share columns, and every second one where they do not.
@@ -249,7 +254,7 @@ struct KernelPlan {
     for (int i = 0; i < num_phases; ++i) {
       if (phases[i].kind != PhaseKind::kMatrix || phases[i].column_slices == 1) continue;
       const int tiles =
-          ceil_divide(matrices[phases[i].matrix].num_tiles, all_ctas() / phases[i].column_slices);
+          ceil_divide(matrices[phases[i].matrix].num_tiles, block_ctas() / phases[i].column_slices);
       const int passes = ceil_divide(tiles, shape().tiles_at_once());
       most = passes > most ? passes : most;
     }

@@ -10,7 +10,7 @@
 namespace soliton {
 
 /// Rows of the kernels that there are.
-constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128, 256};
+constexpr int kRowCounts[] = {1, 8, 16, 32, 64, 128, 256, 512, 1024};
 
 /// Worker warps of a kernel of several rows.
 constexpr int kWorkers = 8;
@@ -32,7 +32,14 @@ constexpr bool suits_warpgroups(WeightFormat format) {
 
 /// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.
 constexpr int most_rows(WeightFormat format, bool warpgroups) {
-  return warpgroups ? 256 : format.has_scales() ? 32 : 64;
+  return warpgroups ? 1024 : format.has_scales() ? 32 : 64;
+}
+
+/// Rows whose sums registers have room for. More are blocks of as many, among which the CTAs are divided while matrices are
+/// multiplied: the blocks' weights come out of L2 all but once.
+constexpr int kMostBlockRows = 256;
+SOLITON_HOST_DEVICE constexpr int row_blocks(int rows) {
+  return rows <= kMostBlockRows ? 1 : rows / kMostBlockRows;
 }
 
 /// Rows beyond which an item's new tokens come through the ring, where warpgroups attend to pages together: of more rows
@@ -69,7 +76,7 @@ SOLITON_HOST_DEVICE constexpr Value at_rows(int rows, Value of8, Value of16, Val
 
 /// What a kernel does.
 struct RowsPolicy {
-  int rows;
+  int rows;  // of a block of them
   CopyKind copies;
   WeightFormat format;  // of the matrices that are integers, if any is
   bool warpgroups;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?

@@ -56,6 +56,10 @@ SOLITON_HOST_DEVICE constexpr int held_rows_offset(const KernelPlan& plan) {
                   static_cast<int>(alignof(HeldPlan)));
 }
 constexpr int kHeldOfRow = 4;  // words
+/// Of several blocks of rows they stay in the tree: shared memory has better use for the room.
+SOLITON_HOST_DEVICE constexpr bool holds_rows(const KernelPlan& plan) {
+  return row_blocks(plan.rows) == 1;
+}
 
 /// Merge lists of each worker's first unit, see merge_units(). Only where RowsPolicy::holds_merges.
 struct HeldMerges {
@@ -64,7 +68,7 @@ struct HeldMerges {
 };
 constexpr int held_bytes(const KernelPlan& plan) {
   const int merges = plan.shape().holds_merges ? static_cast<int>(sizeof(HeldMerges)) : 0;
-  return held_rows_offset(plan) + kHeldOfRow * 4 * plan.rows + merges;
+  return held_rows_offset(plan) + (holds_rows(plan) ? kHeldOfRow * 4 * plan.rows : 0) + merges;
 }
 
 /// What a CTA knows of the experts that the rows of a step go through: words, in shared memory. An expert that some row has
@@ -176,7 +180,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kInput] = {"input", plan.input_bytes(), 16};
   rules[RegionId::kTiles] = {"tiles", plan.tile_bytes(), 16};
   rules[RegionId::kResidual] = {"residual", plan.warpgroups ? 0 : plan.residual_bytes(), 16};
-  rules[RegionId::kFactors] = {"factors", 4 * plan.rows, 4};
+  rules[RegionId::kFactors] = {"factors", 4 * plan.block_rows(), 4};
   rules[RegionId::kHeld] = {"held", held_bytes(plan), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kExperts] = {"experts", ExpertsLayout{plan.rows, plan.model.mixture}.bytes(), 4};

@@ -17,8 +17,8 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
   const int lane = kShape<kPlan>.appends_at_once
                        ? opaque(context.lane)
                        : context.lane;  // no register holds addresses for the launch
-  const int slot = load_shared(context.held_slots() + row) + context.step;
-  const int page = load_shared(context.held_pages() + row) + slot / kKvPageTokens;
+  const int slot = context.slot_of(row) + context.step;
+  const int page = context.first_page_of(row) + slot / kKvPageTokens;
   const int physical = load_constant(context.params.tree.pages + page);
   unsigned char* keys =
       static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);

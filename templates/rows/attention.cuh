@@ -66,8 +66,8 @@ class Attention {
     uint32_t words[2];
     int place;
   };
-  static constexpr int kPagesBits = 25;
-  static constexpr int kMostNewPages = 7;
+  static constexpr int kPagesBits = 23;
+  static constexpr int kMostNewPages = 31;
   static_assert(kPlan.rows / kKvPageTokens < kMostNewPages, "rows may begin within a page");
   static SOLITON_DEVICE PackedRole pack(const Role& role);
   static SOLITON_DEVICE Role unpack(const PackedRole& packed);

@@ -113,8 +113,7 @@ SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& va
   SOLITON_UNROLL
   for (int i = 0; i < 4; ++i) {
     const int row = base + State::token(context_.lane, i);
-    const int end =
-        row >= item.first_new && row < item.end_new ? load_shared(context_.held_seen_ends() + row) : 0;
+    const int end = row >= item.first_new && row < item.end_new ? context_.seen_end(row) : 0;
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
       const int of_query = row_of(query + 8 * h);

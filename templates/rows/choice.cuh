@@ -25,11 +25,11 @@ class Choice : public Finisher<kPlan> {
     if (context_.step == 0) return is_live() ? load_constant(context_.params.input_tokens + row()) : 0;
     if (context_.params.skips_choice != 0) return 0;
     const uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
-    stop = stop || load_global(candidates + kPlan.rows * kPlan.all_ctas()) != 0;
-    const int token = choose(candidates + row() * kPlan.all_ctas());
+    stop = stop || load_global(candidates + kPlan.rows * kPlan.block_ctas()) != 0;
+    const int token = choose(candidates + row() * kPlan.block_ctas());
     if (is_live()) {
       stop = stop || is_last_token(context_.params, token);
-      if (context_.is_first_cta() && team() == 0 && quarter() == 0) {
+      if (context_.tells_of_rows() && team() == 0 && quarter() == 0) {
         const SamplingView& sampling = context_.params.sampling;
         if (sampling.logprobs != nullptr)
           record_logprob<kPlan>(context_.params, row(), token, (context_.step - 1) * kPlan.rows + row());
@@ -66,9 +66,9 @@ class Choice : public Finisher<kPlan> {
     const uint64_t most = best_of_quarters(best());
     const bool draws = is_live() && context_.params.sampling.rows != nullptr;
     if (quarter() == 0 && !draws)
-      context_.publish(candidates + row() * kPlan.all_ctas() + context_.global_cta(), most);
+      context_.publish(candidates + row() * kPlan.block_ctas() + context_.block_cta(), most);
     if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
-      context_.publish(candidates + kPlan.rows * kPlan.all_ctas(),
+      context_.publish(candidates + kPlan.rows * kPlan.block_ctas(),
                        static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
     }
   }
@@ -85,7 +85,7 @@ class Choice : public Finisher<kPlan> {
   SOLITON_DEVICE int choose(const uint64_t* candidates) const {
     uint64_t best = kNoCandidate;
     SOLITON_UNROLL_BY_8
-    for (int i = quarter(); i < kPlan.all_ctas(); i += kQuarters) {
+    for (int i = quarter(); i < kPlan.block_ctas(); i += kQuarters) {
       const uint64_t candidate = load_global(candidates + i);
       best = candidate > best ? candidate : best;
     }

@@ -21,6 +21,10 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 constexpr RowsShape kShape = kPlan.shape();
 
+/// Rows that this CTA multiplies: those of a step, or a block of them.
+template <const KernelPlan& kPlan>
+constexpr int kBlockRows = kPlan.block_rows();
+
 template <const KernelPlan& kPlan>
 constexpr int kTilesAtOnce = kShape<kPlan>.tiles_at_once();  // whose sums workers hold at once
 
@@ -81,6 +85,18 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     hold_plan();
   }
 
+  /// The block of rows that this CTA multiplies, where there are several; and its number among the CTAs that do.
+  SOLITON_DEVICE int row_block() const { return kRowBlocks == 1 ? 0 : cta / kPlan.block_ctas(); }
+  SOLITON_DEVICE int block_cta() const { return kRowBlocks == 1 ? global_cta() : cta % kPlan.block_ctas(); }
+  SOLITON_DEVICE int first_row() const { return row_block() * kBlockRows<kPlan>; }
+  /// Does this CTA tell of the block's rows what is the same in all?
+  SOLITON_DEVICE bool tells_of_rows() const {
+    return kRowBlocks == 1 ? this->is_first_cta() : block_cta() == 0;
+  }
+  static constexpr int kRowBlocks = kShape<kPlan>.row_blocks;
+  static_assert(kRowBlocks == 1 || (kPlan.num_cards == 1 && kPlan.num_ctas % kRowBlocks == 0),
+                "each block of rows has as many CTAs");
+
   SOLITON_DEVICE StepDecision& decision() const {
     return *this->template region<StepDecision>(RegionId::kDecision);
   }
@@ -88,7 +104,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Sums of a handed tile over some of its columns: [row of activations][kTileStride].
   SOLITON_DEVICE float* tile_parts(int tile, int column_warp) const {
     return this->template region<float>(RegionId::kTiles) +
-           (tile * kColumnWarps<kPlan> + column_warp) * kPlan.rows * kTileStride;
+           (tile * kColumnWarps<kPlan> + column_warp) * kBlockRows<kPlan> * kTileStride;
   }
 
   /// RMS norm's factors of the rows, while a phase's input is normed.
@@ -145,7 +161,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
       if (experts.axis == ExpertAxis::kRows) return neighbours(expert_slots() * experts.tiles);
     }
-    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), global_cta());
+    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.block_ctas(), block_cta());
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
   }
@@ -174,7 +190,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     const uint32_t columns = load_shared(&held_block->columns);
     const uint32_t places = load_shared(&held_block->places);
     TileBlock block;
-    block.tiles = {low(tiles), of_slices(kPlan.all_ctas(), matrix.column_slices), high(tiles)};
+    block.tiles = {low(tiles), of_slices(kPlan.block_ctas(), matrix.column_slices), high(tiles)};
     block.first_column = low(columns) * kShape<kPlan>.chunk_columns();
     block.num_chunks = high(columns);
     block.first_chunk = low(places);
@@ -242,14 +258,16 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE HeldBlock* held_blocks() const {
     return reinterpret_cast<HeldBlock*>(region(RegionId::kHeld) + kHeldBlocksOffset);
   }
-  /// TreeRow::position and ::seen_end of every row.
+  /// TreeRow::position of every row, and then ::seen_end, ::slot, ::first_page.
   SOLITON_DEVICE int32_t* held_positions() const {
     return reinterpret_cast<int32_t*>(region(RegionId::kHeld) + held_rows_offset(kPlan));
   }
-  SOLITON_DEVICE int32_t* held_seen_ends() const { return held_positions() + kPlan.rows; }
-  SOLITON_DEVICE int32_t* held_slots() const { return held_positions() + 2 * kPlan.rows; }
-  SOLITON_DEVICE int32_t* held_pages() const { return held_positions() + 3 * kPlan.rows; }
+  /// Of a row what TreeRow says, of one that is not there 0.
+  SOLITON_DEVICE int seen_end(int row) const { return of_row(row, 1, &TreeRow::seen_end); }
+  SOLITON_DEVICE int slot_of(int row) const { return of_row(row, 2, &TreeRow::slot); }
+  SOLITON_DEVICE int first_page_of(int row) const { return of_row(row, 3, &TreeRow::first_page); }
   static constexpr bool kHoldsMerges = kShape<kPlan>.holds_merges;
+  static_assert(!kHoldsMerges || holds_rows(kPlan), "behind the rows");
   SOLITON_DEVICE HeldMerges& held_merges() const {
     return *reinterpret_cast<HeldMerges*>(held_positions() + kHeldOfRow * kPlan.rows);
   }
@@ -291,7 +309,16 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     }
   }
   /// Position of a row's token; of a row that is not there any that is sound.
-  SOLITON_DEVICE int position(int row) const { return load_shared(held_positions() + row) + step; }
+  SOLITON_DEVICE int position(int row) const { return of_row(row, 0, &TreeRow::position) + step; }
+
+  /// A word of a row, number `place` of those that are held.
+  SOLITON_DEVICE int of_row(int row, int place, int32_t TreeRow::*word) const {
+    if constexpr (holds_rows(kPlan)) return load_shared(held_positions() + place * kPlan.rows + row);
+    return word_of_row(row, word);
+  }
+  SOLITON_DEVICE int word_of_row(int row, int32_t TreeRow::*word) const {
+    return row < params.tree.num_rows ? load_constant(&(params.tree.rows[row].*word)) : 0;
+  }
 
   /// By one thread: see block().
   SOLITON_DEVICE void hold_block(const MatrixPhase& matrix) const {
@@ -299,7 +326,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     const int slices = matrix.column_slices;
     const int chunk = slot_columns<kPlan>(matrix);
     const TileBlock block =
-        deal_block(matrix.num_tiles, matrix.first_cta, kPlan.all_ctas(), slices, global_cta());
+        deal_block(matrix.num_tiles, matrix.first_cta, kPlan.block_ctas(), slices, block_cta());
     const int count =
         matrix.output == OutputKind::kLogits && params.skips_choice != 0 ? 0 : block.tiles.count;
     const int first_column = slice_begin(matrix.padded, chunk, slices, block.slice);
@@ -311,7 +338,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     store_shared(&held_block->columns, both(first_column / kShape<kPlan>.chunk_columns(), num_chunks));
     // Those that begin alike ask L2 for the same of x at about the same time. Digits of all chunks are made before.
     const int first_chunk =
-        (takes_digits<kPlan>(matrix) ? global_cta() : global_cta() / kShape<kPlan>.alike_ctas) % num_chunks;
+        (takes_digits<kPlan>(matrix) ? block_cta() : block_cta() / kShape<kPlan>.alike_ctas) % num_chunks;
     store_shared(&held_block->places, both(first_chunk, block.slice | block.first_own << 8));
   }
 
@@ -330,12 +357,14 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
       store_shared(reinterpret_cast<uint4*>(held().items) + thread,
                    load_constant(reinterpret_cast<const uint4*>(tree.items + first) + thread));
     }
-    if (thread < kPlan.rows) {
-      const bool live = thread < tree.num_rows;
-      store_shared(held_positions() + thread, live ? load_constant(&tree.rows[thread].position) : 0);
-      store_shared(held_seen_ends() + thread, live ? load_constant(&tree.rows[thread].seen_end) : 0);
-      store_shared(held_slots() + thread, live ? load_constant(&tree.rows[thread].slot) : 0);
-      store_shared(held_pages() + thread, live ? load_constant(&tree.rows[thread].first_page) : 0);
+    if (holds_rows(kPlan) && thread < kPlan.rows) {
+      const auto hold = [&](int place, int32_t TreeRow::*word) {
+        store_shared(held_positions() + place * kPlan.rows + thread, word_of_row(thread, word));
+      };
+      hold(0, &TreeRow::position);
+      hold(1, &TreeRow::seen_end);
+      hold(2, &TreeRow::slot);
+      hold(3, &TreeRow::first_page);
     }
     if constexpr (kShape<kPlan>.warpgroups) {
       if (thread < PhaseOrder<kPlan>::kMatrices) hold_block(kMatrixTable<kPlan>.phases[thread]);

@@ -41,7 +41,7 @@ class DigitMultiplier {
     const int tile = worker_ % kGroupWarps;
     const int first_tile = shares ? 0 : group * kGroupTiles;
     const Part part = {shares ? group : 0, shares ? kWarpgroups : 1, tile < count - first_tile ? tile : 0};
-    float sums[kPlan.rows / 2] = {};
+    float sums[kBlockRows<kPlan> / 2] = {};
     if (Digits::fit(slots)) {  // code of its own, which is faster than one for both
       multiply_slots(stream, phase, block, {0, slots, 0}, part, sums);
     } else {
@@ -90,7 +90,7 @@ class DigitMultiplier {
 
   SOLITON_DEVICE void multiply_slots(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                      const TileBlock& block, const Range& range, const Part& part,
-                                     float (&sums)[kPlan.rows / 2]) const {
+                                     float (&sums)[kBlockRows<kPlan> / 2]) const {
     const int group = worker_ / kGroupWarps;
     const auto pass = [&] { stream.release_turn(stream.wait_turn(group)); };
     const int first = range.first + part.first;
@@ -198,13 +198,13 @@ class DigitMultiplier {
 
   /// Rows lane / 4 and lane / 4 + 8 of the tile, the second 16 times, and rows lane % 4 * 2 and the next of every 8 of the
   /// input, whose scales and sums are `inputs`.
-  SOLITON_DEVICE void add(float (&sums)[kPlan.rows / 2], const int32_t (&products)[kSums],
+  SOLITON_DEVICE void add(float (&sums)[kBlockRows<kPlan> / 2], const int32_t (&products)[kSums],
                           const ScaleWords<kFormat>& scales, const float4* inputs) const {
     constexpr int kDigit = 1 << kDigitBits;
-    constexpr int kNextDigit = kPlan.rows / 2;
+    constexpr int kNextDigit = kBlockRows<kPlan> / 2;
     const RowScales own = row_scales<kFormat>(scales);
     SOLITON_UNROLL
-    for (int n = 0; n < kPlan.rows / 8; ++n) {
+    for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
       const float4 input = load_shared(inputs + n * 4);
       SOLITON_UNROLL
       for (int i = 0; i < 2; ++i) {
@@ -226,14 +226,14 @@ class DigitMultiplier {
 
   /// Adds what the second warpgroup has summed of the same tiles to what the first has, which alone goes on with them. These
   /// are the last tiles of a phase: nobody writes there again before all workers have ended it.
-  SOLITON_DEVICE void add_shared(float (&sums)[kPlan.rows / 2], uint32_t& met) const {
+  SOLITON_DEVICE void add_shared(float (&sums)[kBlockRows<kPlan> / 2], uint32_t& met) const {
     float4* own =
         reinterpret_cast<float4*>(context_.region(RegionId::kTiles) + kRowsShape.shared_sums_offset()) +
         worker_ % kGroupWarps * kWarpLanes + context_.lane;
     const bool is_first = worker_ < kGroupWarps;
     const auto on_places = [&](const auto& visit) {
       SOLITON_UNROLL
-      for (int i = 0; i < kPlan.rows / 8; ++i) visit(own + i * kGroupWarps * kWarpLanes, sums + 4 * i);
+      for (int i = 0; i < kBlockRows<kPlan> / 8; ++i) visit(own + i * kGroupWarps * kWarpLanes, sums + 4 * i);
     };
     if (!is_first) {
       on_places([](float4* place, const float* part) {

@@ -13,7 +13,7 @@ class Epilogue : public Outputs<kPlan> {
   using Base::context_, Base::worker_, Base::own_row_, Base::scale_;
   using Base::embed, Base::finish, Base::gated, Base::load_ahead, Base::load_kept, Base::prefetch_biases;
   using Base::find_token, Base::candidate, Base::end_choice;
-  using Base::is_active, Base::team, Base::quarter, Base::row;
+  using Base::is_active, Base::team, Base::quarter, Base::row, Base::row_of_block;
   using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kQuarters, Base::kOwnRows, Base::kRowStride;
   using Base::kSumsBeginWithStream, Base::add_block;
   using Base::set_squares, Base::set_best;
@@ -25,17 +25,17 @@ class Epilogue : public Outputs<kPlan> {
 
   /// Sums of squares, of each of this worker's share of the rows.
   struct Squares {
-    float sums[kPlan.rows / kWorkers] = {};
+    float sums[kBlockRows<kPlan> / kWorkers] = {};
   };
   template <int kVector = kPlan.squares>
   SOLITON_DEVICE Squares load_squares() const {
     constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
-    constexpr int kShare = kPlan.rows / kWorkers;
+    constexpr int kShare = kBlockRows<kPlan> / kWorkers;
     Squares all;
     SOLITON_UNROLL
     for (int i = 0; i < kShare; ++i) {
-      const float4* squares =
-          reinterpret_cast<const float4*>(this->template squares_of<kVector>(worker_ * kShare + i));
+      const float4* squares = reinterpret_cast<const float4*>(
+          this->template squares_of<kVector>(context_.first_row() + worker_ * kShare + i));
       SOLITON_UNROLL
       for (int k = 0; k < kLoads; ++k) {
         const float4 v = load_global(squares + k * kWarpLanes + context_.lane);
@@ -48,7 +48,7 @@ class Epilogue : public Outputs<kPlan> {
   /// Of two lanes each goes on with half of the rows that both have, until every lane has one: few shuffles, one root. `norms`:
   /// false where the residual stream is read as it is: all are 1.
   SOLITON_DEVICE void put_factors(Squares all, bool norms = true) const {
-    constexpr int kShare = kPlan.rows / kWorkers;
+    constexpr int kShare = kBlockRows<kPlan> / kWorkers;
     int row = 0;
     SOLITON_UNROLL
     for (int round = 0; 1 << round < kWarpLanes; ++round) {
@@ -137,7 +137,7 @@ class Epilogue : public Outputs<kPlan> {
     for (int piece = 0; piece < pieces; piece += kAtOnce) {
       const int end = pieces - piece < kAtOnce ? pieces : piece + kAtOnce;
       own_row_ = piece % kOwnRows;
-      float4* const from = sums.first(own_tile(piece) - begin, row(), quarter());
+      float4* const from = sums.first(own_tile(piece) - begin, row_of_block(), quarter());
       const auto behind = [&](int i) {
         const int first_row = piece % kOwnRows;
         return (first_row + i) / kOwnRows * kTeams * sums.tile_words() +
@@ -156,7 +156,8 @@ class Epilogue : public Outputs<kPlan> {
       SOLITON_NO_UNROLL
       for (int i = piece; i < end; ++i) {
         own_row_ = i % kOwnRows;
-        scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
+        scale_ =
+            at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row_of_block()) : 1.0f;
         const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
         const uint4 more = load_shared(words + (kAtOnce + i - piece) * kWarpLanes);
         finish(at, tile_at(i), own_tile(i),
@@ -170,7 +171,7 @@ class Epilogue : public Outputs<kPlan> {
   /// gate and up of a tile as a warp has them from warpgroup_multiply(), number `index` of a run that has all columns.
   /// Lanes of neighbouring elements swap, so that each has both for one row.
   SOLITON_DEVICE void swiglu_of_warp(const MatrixPhase& phase, const TileRun& run, int index,
-                                     const float (&sums)[kPlan.rows / 2]) const {
+                                     const float (&sums)[kBlockRows<kPlan> / 2]) const {
     constexpr int kBlockWords = 8 * 16 / 4;  // 8 rows of a core matrix
     const int tile = run.first + index * run.stride;
     const int lane = opaque(context_.lane);
@@ -179,10 +180,11 @@ class Epilogue : public Outputs<kPlan> {
     const int row = lane % 4 * 2;  // and the next, of every 8
     uint32_t* to = reinterpret_cast<uint32_t*>(
         context_.template workspace<unsigned char>(phase.output_vector.offset) +
-        activation_offset(kRowsShape, 0, row + (odd ? 1 : 0), tile * 8 + element / 2 * 2));
+        activation_offset(kRowsShape, 0, context_.first_row() + row + (odd ? 1 : 0),
+                          tile * 8 + element / 2 * 2));
     const float2* factors = reinterpret_cast<const float2*>(context_.factors() + row);
     SOLITON_UNROLL
-    for (int n = 0; n < kPlan.rows / 8; ++n) {
+    for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
       const float2 scales = load_shared(factors + n * 4);
       const float low = gated(sums[4 * n], sums[4 * n + 2], scales.x);
       const float high = gated(sums[4 * n + 1], sums[4 * n + 3], scales.y);
@@ -191,7 +193,7 @@ class Epilogue : public Outputs<kPlan> {
       context_.publish(to + n * kBlockWords, odd ? pack_bf16(other, high) : pack_bf16(low, other));
       if constexpr (kRowsShape.parts == 2) {
         const float2 pair = odd ? make_float2(other, high) : make_float2(low, other);
-        context_.publish(to + (kPlan.rows / 8 + n) * kBlockWords,
+        context_.publish(to + (kBlockRows<kPlan> / 8 + n) * kBlockWords,
                          pack_bf16(low_part(pair.x), low_part(pair.y)));
       }
     }
@@ -213,7 +215,7 @@ class Epilogue : public Outputs<kPlan> {
     context_.wait(context_.barrier(BarrierId::kTilesFull), parity_, WaitKind::kTilesFull, 0);
     warp_sync();
     parity_ ^= 1;
-    scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row()) : 1.0f;
+    scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row_of_block()) : 1.0f;
     if (shared && team() == 0) {
       SOLITON_NO_UNROLL
       for (int t = 0; t < count; ++t) candidate(at.phase, run.first + (first + t) * run.stride, take(t));
@@ -289,7 +291,7 @@ class Epilogue : public Outputs<kPlan> {
       if (expert_axis<kPlan>(phase) != ExpertAxis::kRows) return sums;
       const ExpertSlot<kPlan> slot(context_, tile / kExpertTable<kPlan>.phases[phase.number].tiles);
       if (!shares_pairs<kPlan>(phase, slot.pairs()) || row() >= slot.pairs()) return sums;
-      const Sums others = take(t, kPlan.rows / 2);
+      const Sums others = take(t, kBlockRows<kPlan> / 2);
       sums.low = make_float2(sums.low.x + others.low.x, sums.low.y + others.low.y);
       sums.high = make_float2(sums.high.x + others.high.x, sums.high.y + others.high.y);
     }
@@ -301,7 +303,8 @@ class Epilogue : public Outputs<kPlan> {
     Sums sums = {make_float2(0, 0), make_float2(0, 0)};
     SOLITON_UNROLL
     for (int warp = 0; warp < kColumnWarps<kPlan>; ++warp) {
-      const float* parts = context_.tile_parts(tile, warp) + (row() + behind) * kTileStride + quarter() * 2;
+      const float* parts =
+          context_.tile_parts(tile, warp) + (row_of_block() + behind) * kTileStride + quarter() * 2;
       const float2 low = load_shared(reinterpret_cast<const float2*>(parts));
       const float2 high = load_shared(reinterpret_cast<const float2*>(parts + 8));
       sums.low.x += low.x;

@@ -20,7 +20,7 @@ class Finisher {
   static constexpr int kQuarters = 4;
   static constexpr int kOwnRows = kRowsShape.rows_per_thread();
   static constexpr int kRowStride = kThreads / kQuarters;  // from one of a thread's rows to the next
-  static_assert(kThreads * kOwnRows == kPlan.rows * kQuarters, "every thread has as many rows");
+  static_assert(kThreads * kOwnRows == kBlockRows<kPlan> * kQuarters, "every thread has as many rows");
 
   /// Four sums of this thread's row: of rows 2 q and 2 q + 1 of a tile, and of 2 q + 8 and 2 q + 9.
   struct Sums {
@@ -34,9 +34,11 @@ class Finisher {
     return (worker_ - team() * kTeamWorkers) * kWarpLanes + context_.lane;
   }
   SOLITON_DEVICE int quarter() const { return context_.lane % kQuarters; }
-  SOLITON_DEVICE int row() const {
+  /// This thread's row: of the CTA's block of rows, and of the step.
+  SOLITON_DEVICE int row_of_block() const {
     return thread() / kQuarters + (kOwnRows == 1 ? 0 : own_row_ * kRowStride);
   }
+  SOLITON_DEVICE int row() const { return context_.first_row() + row_of_block(); }
   SOLITON_DEVICE bool is_live() const { return row() < context_.params.tree.num_rows; }
 
   /// Sum over the lanes that share a row.

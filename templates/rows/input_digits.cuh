@@ -74,10 +74,10 @@ class InputDigits {
     return scales() + scales_of(step) + context_.lane % 4;
   }
   /// How many lie before those of the set.
-  static SOLITON_DEVICE int scales_of(int step) { return step / kSetSteps * (kPlan.rows / 2); }
+  static SOLITON_DEVICE int scales_of(int step) { return step / kSetSteps * (kBlockRows<kPlan> / 2); }
 
  private:
-  static constexpr int kRowGroups = kPlan.rows / 8;
+  static constexpr int kRowGroups = kBlockRows<kPlan> / 8;
   static constexpr int kTaskColumns = 128;          // of 8 rows: a lane has a step of a row
   static constexpr int kBlocks = kStepColumns / 8;  // of columns of an activation vector, in a step
   /// 128 columns of 8 rows, which become digits of `first_step` and the next three.
@@ -95,7 +95,7 @@ class InputDigits {
       for (int block = 0; block < kBlocks; ++block) {
         SOLITON_UNROLL
         for (int part = 0; part < kRowsShape.parts; ++part)
-          words[part][block] = load_global(from + (block * kRowsShape.parts + part) * kPlan.rows);
+          words[part][block] = load_global(from + (block * kRowsShape.parts + part) * kBlockRows<kPlan>);
       }
     }
   };
@@ -155,7 +155,7 @@ class InputDigits {
       }
       SOLITON_UNROLL
       for (int digit = 0; digit < kRowsShape.digits; ++digit) {
-        const int core = half * kDigitRows / 8 + digit * kPlan.rows / 8 + task.row_group;
+        const int core = half * kDigitRows / 8 + digit * kBlockRows<kPlan> / 8 + task.row_group;
         store_shared(reinterpret_cast<uint4*>(to + (core * 8 + lane % 8) * 16),
                      make_uint4(digits[digit][0], digits[digit][1], digits[digit][2], digits[digit][3]));
       }

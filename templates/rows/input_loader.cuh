@@ -240,17 +240,19 @@ class InputLoader {
   SOLITON_DEVICE void push_slots(const MatrixPhase& phase, const TileBlock& block,
                                  const unsigned char* input) {
     constexpr int kChunkBytes = kRowsShape.chunk_bytes();
+    constexpr int kStride = kRowsShape.chunk_stride();
     const bool integers = has_scales<kPlan>(phase.format.type);
     if (kRowsShape.digits > 0 && integers) return;  // workers bring it, and make digits of it
     const int columns = slot_columns<kPlan>(phase);
+    input += context_.row_block() * kChunkBytes;
     SOLITON_NO_UNROLL
     for (int i = 0; i < block.num_chunks; ++i) {
       const int column = block.first_column + block.chunk(i) * columns;
-      const unsigned char* slot = input + static_cast<int64_t>(column) * kRowsShape.column_bytes();
+      const unsigned char* slot = input + static_cast<int64_t>(column / kRowsShape.chunk_columns()) * kStride;
       if (!integers) {
         SOLITON_UNROLL
         for (int chunk = 0; chunk < kRowsShape.slot_chunks; ++chunk)
-          push(slot + chunk * kChunkBytes, kChunkBytes);
+          push(slot + chunk * kStride, kChunkBytes);
         continue;
       }
       // A word of a full page has columns of both strips of a unit: a chunk has as many of either.
@@ -259,8 +261,11 @@ class InputLoader {
           page_of(phase.format, phase.padded, column).columns == kPlan.model.integers.page_columns();
       const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
       SOLITON_NO_UNROLL
-      for (int chunk = 0; chunk < kChunks; ++chunk, slot += piece)
-        push(slot, piece, divided ? slot + kChunks / 2 * kChunkBytes : nullptr);
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        const unsigned char* first =
+            divided ? slot + chunk / 2 * kStride + chunk % 2 * piece : slot + chunk * kStride;
+        push(first, piece, divided ? first + kChunks / 2 * kStride : nullptr);
+      }
     }
   }
 

@@ -65,7 +65,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     } else if constexpr (kRowsShape.scales_first) {
       return multiply_scaled<kGroups>(stream, phase, block, count, put);
     } else {
-      float sums[kGroups][kPlan.rows / 2] = {};
+      float sums[kGroups][kBlockRows<kPlan> / 2] = {};
       SOLITON_NO_UNROLL
       for (int left = block.num_chunks; left > 0; --left) {
         const int slot = stream.wait_turn(warpgroup());
@@ -88,19 +88,19 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   static constexpr int kBatches = kSlotSteps / kBatchSteps;  // of a strip
   static constexpr int kSetBatches = kSetSteps / kBatchSteps;
 
-  SOLITON_DEVICE void add_slot(float (&sums)[kPlan.rows / 2], const unsigned char* slot, int tile, int steps,
-                               const CoreMatrices (&input)[kSlotChunks]) const {
+  SOLITON_DEVICE void add_slot(float (&sums)[kBlockRows<kPlan> / 2], const unsigned char* slot, int tile,
+                               int steps, const CoreMatrices (&input)[kSlotChunks]) const {
     Step loaded[kSlotSteps];
     SOLITON_UNROLL
     for (int i = 0; i < kSlotSteps; ++i) loaded[i] = load_step(slot, tile, i, steps);
     const bool pairs = steps > 1;
     constexpr int kPlaces = kRowsShape.product_sets;
-    float products[kPlaces][kPlan.rows / 2];
+    float products[kPlaces][kBlockRows<kPlan> / 2];
     RowScales scales[kPlaces];
     Strip batches[2][kBatchSteps];
     const auto take = [&](int set) {
       SOLITON_UNROLL
-      for (int i = 0; i < kPlan.rows / 2; ++i)
+      for (int i = 0; i < kBlockRows<kPlan> / 2; ++i)
         sums[i] += scales[set % kPlaces].scale[i / 2 % 2] * products[set % kPlaces][i];
     };
     SOLITON_UNROLL
@@ -109,7 +109,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       const int first = i % kBatches * kBatchSteps;
       const int set = i / kSetBatches;
       const bool begins = i % kSetBatches == 0;
-      float(&own)[kPlan.rows / 2] = products[set % kPlaces];
+      float(&own)[kBlockRows<kPlan> / 2] = products[set % kPlaces];
       const RowScales scale = row_scales<kFormat>(loaded[first].scales[strip]);
       if (i > 1) warpgroup_wait_but_last();
       SOLITON_UNROLL
@@ -153,7 +153,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_scaled(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                       const TileBlock& block, int count, const Put& put) {
-    float sums[kGroups][kPlan.rows / 2] = {};
+    float sums[kGroups][kBlockRows<kPlan> / 2] = {};
     Strip strips[kStrips];
     int left = block.num_chunks;  // slots
     int slot = stream.wait_turn(warpgroup());
@@ -206,7 +206,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   SOLITON_DEVICE void multiply_scaled_chunks(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                              const TileBlock& block, int count, const Put& put) {
     static_assert(kChunkSteps == 1 && Base::kMostGroups == 1);
-    float sums[1][kPlan.rows / 2] = {};
+    float sums[1][kBlockRows<kPlan> / 2] = {};
     Strip strips[kStrips];
     bool is_first = true;
     SOLITON_NO_UNROLL
@@ -276,7 +276,8 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
   /// pages whose units have one step.
   static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
-    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kPlan.rows * 2;
+    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kBlockRows<kPlan> *
+           2;
   }
 };
 

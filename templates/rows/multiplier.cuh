@@ -45,8 +45,9 @@ class Multiplier {
   static constexpr int kTiles = kRowsShape.tiles_together;
   static constexpr int kPerSlot = kRowsShape.tiles_per_slot;
   static constexpr int kSlots = kTiles / kPerSlot;
-  static constexpr int kRowGroups = kPlan.rows / 8 / (kWorkers / kColumnWarps<kPlan>);  // the n of the mma
-  static constexpr int kTilesTogether = 2;                                              // of integers
+  static constexpr int kRowGroups =
+      kBlockRows<kPlan> / 8 / (kWorkers / kColumnWarps<kPlan>);  // the n of the mma
+  static constexpr int kTilesTogether = 2;                       // of integers
   /// Chains of dependent mma for each sum: few rows have few sums, and a chain is slow.
   static constexpr int kChains = kTiles * kRowGroups < 2 ? 2 : 1;
 
@@ -126,7 +127,7 @@ class Multiplier {
     SOLITON_DEVICE static bool is_there(int /*n*/) { return true; }
     SOLITON_DEVICE uint4 load(const unsigned char* input, int block, int part, int n) const {
       const unsigned char* of_group =
-          input + ((block * kRowsShape.parts + part) * kPlan.rows + n * 8) * (kColumnBlock * 2);
+          input + ((block * kRowsShape.parts + part) * kBlockRows<kPlan> + n * 8) * (kColumnBlock * 2);
       return load_shared(reinterpret_cast<const uint4*>(of_group + offset));
     }
   };
@@ -351,7 +352,8 @@ class Multiplier {
     return block + (first_row() + context_.lane / 4) * kColumnBlock * 2 + context_.lane % 4 * 16;
   }
   SOLITON_DEVICE uint4 load_input(const unsigned char* own, int part, int n) const {
-    return load_shared(reinterpret_cast<const uint4*>(own + (part * kPlan.rows + n * 8) * kColumnBlock * 2));
+    return load_shared(
+        reinterpret_cast<const uint4*>(own + (part * kBlockRows<kPlan> + n * 8) * kColumnBlock * 2));
   }
 
   Context<kPlan>& context_;

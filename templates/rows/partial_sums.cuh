@@ -43,7 +43,7 @@ class PartialSums {
                              int first)
       : context_(context),
         slices_(phase.column_slices),
-        team_(of_slices(kPlan.num_ctas, slices_)),
+        team_(of_slices(kPlan.num_ctas / kRowsShape.row_blocks, slices_)),
         slice_(block.slice),
         first_own_(block.first_own),
         begin_(slices_ > 1 ? first : first % (2 * kRowsShape.tiles_at_once())),
@@ -51,7 +51,7 @@ class PartialSums {
 
   /// Puts down a warp's sums of a tile, as it has them from warpgroup_multiply(): lanes that have neighbouring rows of
   /// the tile swap, so that each has a quarter for one row of activations.
-  SOLITON_DEVICE void put(int tile, const float (&sums)[kPlan.rows / 2]) const {
+  SOLITON_DEVICE void put(int tile, const float (&sums)[kBlockRows<kPlan> / 2]) const {
     const int lane = opaque(context_.lane);
     const bool odd = lane / 4 % 2 != 0;
     const int place = begin_ + tile;  // in the block
@@ -60,7 +60,7 @@ class PartialSums {
     float4* to = sums_of(finisher, of_slices(place, slices_)) + slice_ * kSliceWords +
                  (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
     SOLITON_UNROLL
-    for (int n = 0; n < kPlan.rows / 8; ++n) {
+    for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
       const float* own = sums + 4 * n;
       const float low = shuffle_xor(odd ? own[0] : own[1], 4);
       const float high = shuffle_xor(odd ? own[2] : own[3], 4);

@@ -21,7 +21,7 @@ class ResidualStream : public Choice<kPlan> {
   using Base::context_, Base::own_row_;
   using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kOwnRows;
   using Base::squares, Base::set_squares, Base::sum_quarters;
-  using Base::team, Base::thread, Base::quarter, Base::row;
+  using Base::team, Base::thread, Base::quarter, Base::row, Base::row_of_block;
   using typename Base::Sums;
 
   /// Publishes two neighbouring columns of a row.
@@ -46,7 +46,7 @@ class ResidualStream : public Choice<kPlan> {
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares());
     if (quarter() == 0 && team() < kPlan.residual_teams())
-      context_.publish(squares_of<kVector>(row()) + team() * kPlan.all_ctas() + context_.global_cta(), sum);
+      context_.publish(squares_of<kVector>(row()) + team() * kPlan.block_ctas() + context_.block_cta(), sum);
   }
 
   /// This thread's values of the residual stream in one of this CTA's tiles.
@@ -136,7 +136,7 @@ class ResidualStream : public Choice<kPlan> {
   /// The residual stream begins with the tokens' embeddings.
   SOLITON_DEVICE void embed(int token) {
     const TileRun run =
-        deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.all_ctas(), context_.global_cta());
+        deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.block_ctas(), context_.block_cta());
     set_squares(0.0f);
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
@@ -206,7 +206,7 @@ class ResidualStream : public Choice<kPlan> {
     const uint4 own = norm_weights(row_of_reader - 1, tile);
     const float4 block = load_global(block_values(own_tile));
     const float4 before = load_kept(own_tile);
-    const float scale = load_shared(context_.factors() + row());
+    const float scale = load_shared(context_.factors() + row_of_block());
     const auto add = [&](float stream_value, float value, uint32_t word) {
       return fmaf(value * scale, norm_weight<kPlan>(static_cast<uint16_t>(word)), stream_value);
     };

@@ -17,7 +17,7 @@ class WarpgroupTiles {
       : context_(context), worker_(worker), input_(context) {}
 
  protected:
-  static constexpr int kMmaRows = kPlan.rows * kRowsShape.parts;
+  static constexpr int kMmaRows = kBlockRows<kPlan> * kRowsShape.parts;
   static constexpr int kMmaBytes = kMmaRows * kMmaColumns * 2;
   static constexpr int kMostGroups =
       kRowsShape.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of a warpgroup
@@ -58,9 +58,10 @@ class WarpgroupTiles {
       if constexpr (kRowsShape.parts == 1) {
         put(own, sums[i]);
       } else {
-        float both[kPlan.rows / 2];  // parts
+        float both[kBlockRows<kPlan> / 2];  // parts
         SOLITON_UNROLL
-        for (int k = 0; k < kPlan.rows / 2; ++k) both[k] = sums[i][k] + sums[i][kPlan.rows / 2 + k];
+        for (int k = 0; k < kBlockRows<kPlan> / 2; ++k)
+          both[k] = sums[i][k] + sums[i][kBlockRows<kPlan> / 2 + k];
         put(own, both);
       }
     }

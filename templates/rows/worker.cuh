@@ -60,7 +60,9 @@ class Worker {
     if constexpr (kMixes<kPlan>) {
       if (at.phase.output == OutputKind::kRouter) epilogue_.report_routes(run);
     }
-    if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
+    if constexpr (kShape<kPlan>.row_blocks == 1) {  // else the host draws for no row
+      if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
+    }
     finish_phase();
     // After a phase that no CTA has begun before all had read the layer's pages, while the others end it.
     if (at.phase.appends) append_new_tokens(context_, worker_, at.layer);
@@ -183,7 +185,7 @@ class Worker {
   SOLITON_DEVICE void draw(const MatrixPhase& phase) {
     static_assert(kPlan.tile_bytes() >= kWorkers * SharedHistogram::kBytes,
                   "histograms fit where tiles were");
-    static_assert(kWorkers == sampling_warps(kPlan.rows), "the runtime allocates for as many");
+    static_assert(kWorkers == sampling_warps(kBlockRows<kPlan>), "the runtime allocates for as many");
     if (context_.params.skips_choice != 0) return;
     // Nothing of this is to be in registers while tiles are multiplied.
     context_.cta = opaque(context_.cta);
@@ -207,7 +209,7 @@ class Worker {
       sampler.forbid(row);
       const uint64_t best = sampler.draw(row, context_.position(row), token);
       if (context_.lane == 0)
-        context_.publish(candidates + row * kPlan.all_ctas() + context_.global_cta(), best);
+        context_.publish(candidates + row * kPlan.block_ctas() + context_.block_cta(), best);
     }
   }
 

@@ -371,12 +371,33 @@ TEST(Partition, VectorsHoldEveryRow) {
 }
 
 TEST(Partition, TakesRowsThatFillAnMma) {
-  for (const int rows : {2, 7, 9, 24, 512}) {
+  for (const int rows : {2, 7, 9, 24, 768}) {
     EXPECT_EQ(error_of([&] { shipped_plan("tiny-stories", "cpu", {.rows = rows}); }),
-              fmt::format("5 --rows: expected 1, 8, 16, 32, 64, 128, 256, got {}", rows));
+              fmt::format("5 --rows: expected 1, 8, 16, 32, 64, 128, 256, 512, 1024, got {}", rows));
   }
   EXPECT_EQ(error_of([] { shipped_plan("tiny-stories", "cpu", {.rows = 8, .consumer_warps = 2}); }),
             "5 --consumer-warps: expected 4 or more with several rows, got 2");
+}
+
+// Of more than 256 rows CTAs are divided among blocks, each of which has all tiles.
+TEST(Partition, DividesCtasAmongBlocksOfRows) {
+  const Plan plan = shipped_plan("llama-3.1-8b", "h200", {.rows = 1024});
+  EXPECT_EQ(plan.num_ctas % 4, 0);
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind != PhaseKind::kMatrix) continue;
+    EXPECT_EQ(std::ssize(phase.runs), plan.num_ctas / 4) << phase.name;
+    int tiles = 0;
+    for (const TileRun& run : phase.runs) tiles += run.count;
+    EXPECT_EQ(tiles, plan.matrices[phase.matrix].num_tiles) << phase.name;
+  }
+  EXPECT_EQ(error_of([] { shipped_plan("llama-3.1-8b", "h200", {.rows = 512, .num_cards = 2}); }),
+            "5 --rows: expected at most 256 over 2 cards, got 512");
+}
+
+TEST(Partition, RefusesBlocksOfRowsWithoutAsManyCtasEach) {
+  Plan plan = shipped_plan("llama-3.1-8b", "h200", {.rows = 1024});
+  plan.num_ctas -= 1;
+  EXPECT_NE(refusals(plan).find("CTAs: expected as many for each of 4 blocks of rows"), std::string::npos);
 }
 
 // Kernels of one library read the same packed weights.

@@ -141,7 +141,7 @@ class KernelUnderTest {
   // There, of two experts that a router finds nearly alike the other one may be chosen.
   static constexpr float kOtherExpertTolerance = 1.0f / 8;
   float tolerance() const {
-    if (engine_->max_rows() <= 8) return kLogitTolerance;
+    if (engine_->max_prompt_rows() <= 8) return kLogitTolerance;
     return facts_.num_experts > 0 ? kOtherExpertTolerance : kBf16Tolerance;
   }
 

@@ -264,10 +264,11 @@ void TreePlanner::find_strips(const TreeSnapshot& tree) {
     const int tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ / 2 : node.num_new);
     for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
       end = item_end(row, node.end_row);
+      const int seen = std::min(tokens, node.num_tokens + std::max(1, end - node.first_row));
       strips_.push_back({.node = static_cast<int32_t>(i),
                          .first_row = row,
                          .end_row = end,
-                         .num_tokens = std::max(1, tokens),
+                         .num_tokens = std::max(1, node.num_new > 1 ? seen : tokens),
                          .max_pages = std::max(1, max_item_tokens(row, end) / kKvPageTokens),
                          .item_ps = item_ps_ + (end - row) * row_ps_,
                          .token_ps = token_ps(end - row)});
@@ -347,8 +348,10 @@ int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
     if (slices.end == 0) slices.first = static_cast<int32_t>(slices_.size());
     const size_t before = works_.size();
     const bool is_last = first + pages == strip.num_pages();
-    const int end = is_last ? node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new)
-                            : (first + pages) * kKvPageTokens;
+    const int end = !is_last            ? (first + pages) * kKvPageTokens
+                    : node.num_new == 1 ? node.num_tokens + num_steps_
+                    : node.num_new > 1  ? strip.num_tokens
+                                        : node.num_tokens;
     add_slice(node, costs_[strip.node].first_position, first * kKvPageTokens, end, strip.first_row,
               strip.end_row);
     slices.end = static_cast<int32_t>(slices_.size());

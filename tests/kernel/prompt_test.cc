@@ -1,0 +1,51 @@
+// Steps that take blocks of rows of one prompt: the logits behind it, whichever block its last token is in, and the same bits
+// under every schedule. These kernels need several CTAs a block, and hundreds of tokens: one test for what others have several.
+#include "kernel/kernel_fixture.h"
+#include "models/error.h"
+
+namespace soliton {
+namespace {
+
+constexpr int kContext = 640;
+
+class PromptOfBlocks : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, PromptOfBlocks,
+                         testing::Values("broad-4-rows512", "norm64-bias-2-rows512", "int4-wide-4-rows512"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Behind a page that is cached and one that begins within a page, the second block is nearly full: all of it is one step.
+TEST_P(PromptOfBlocks, MatchesTheReference) {
+  KernelUnderTest kernel(GetParam(), kContext);
+  ASSERT_EQ(kernel.engine().max_prompt_rows(), 512);
+  const std::vector<int32_t> tokens = kernel.prompt(70 + 499);
+  kernel.fill({tokens.begin(), tokens.begin() + 70});
+  kernel.expect_like_reference({tokens.begin() + 70, tokens.end()}, 2);
+}
+
+TEST_P(PromptOfBlocks, GivesTheSameBitsUnderEverySchedule) {
+  KernelUnderTest kernel(GetParam(), kContext);
+  const std::vector<int32_t> tokens = kernel.prompt(390);
+  const DecodeResult expected = kernel.decode_from(0, tokens, 1);
+  for (uint64_t seed = 1; seed <= (long_tests() ? 4 : 1); ++seed) {
+    kernel.emulation().seed = seed;
+    kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kEager : CopyPolicy::kLate;
+    const DecodeResult result = kernel.decode_from(0, tokens, 1);
+    EXPECT_EQ(result.logits, expected.logits) << "seed " << seed;
+  }
+}
+
+// A kernel of blocks draws for no row, and takes no branches.
+TEST(PromptOfBlocks, RefusesBranches) {
+  KernelUnderTest kernel("broad-4-rows512", kContext);
+  EXPECT_EQ(kernel.engine().max_rows(), 8);
+  EXPECT_EQ(kernel.engine().kernel_for_prompt(9), kernel.engine().kernel_for_rows(8) + 1);
+  EXPECT_THROW(kernel.engine().kernel_for_rows(9), Error);
+}
+
+}  // namespace
+}  // namespace soliton
