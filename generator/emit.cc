@@ -56,7 +56,8 @@ std::string header(const std::vector<Plan>& plans) {
 }
 
 const char* kind_name(PhaseKind kind) {
-  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kNormHeads", "kNormBlock"};
+  constexpr const char* kNames[] = {"kMatrix", "kAttention", "kNormHeads", "kNormBlock",
+                                    "kChoose", "kGroup",     "kUngroup"};
   return kNames[static_cast<int>(kind)];
 }
 const char* input_name(InputKind kind) {

@@ -29,7 +29,7 @@ std::string describe_facts(const ModelConfig& model) {
 /// The passes up to a sound plan. Throws Error, and leaves the dumps so far, whose names end in `suffix`.
 Plan make_plan(const ModelConfig& model, const std::vector<GpuSpec>& gpus, const PlanChoices& choices,
                const std::string& suffix, std::map<std::string, std::string>& dumps) {
-  const Graph graph = choices.rows > 1 ? build_rows_graph(model.facts) : build_graph(model.facts);
+  const Graph graph = step_of(model.facts, gpus.front(), choices);
   dumps["2-graph.txt"] = describe(graph);
   Plan plan = partition(graph, model, gpus.front(), choices);
   plan.gpu = name_of_target(gpus);

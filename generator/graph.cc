@@ -36,9 +36,33 @@ void norm_blocks(std::vector<GraphOp>& ops, int block) {
   }
 }
 
+/// Behind the router rows choose and are grouped, and behind down what their experts put out is added up.
+void group_rows(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
+  const auto gate_up =
+      std::find_if(ops.begin(), ops.end(), [](const GraphOp& op) { return op.routes != kNone; });
+  if (gate_up == ops.end()) return;
+  const int choices = static_cast<int>(vectors.size());
+  for (const char* name : {"choices", "grouped", "outputs"}) vectors.push_back({.name = name, .elements = 0});
+  const int grouped = choices + 1;
+  const int outputs = choices + 2;
+  const std::string suffix = gate_up->name.substr(std::string("gate_up").size());
+  const auto down = gate_up + 1;
+  const GraphOp ungroup = {
+      .name = "ungroup" + suffix, .kind = PhaseKind::kUngroup, .reads = outputs, .writes = down->writes};
+  const GraphOp choose = {
+      .name = "choose" + suffix, .kind = PhaseKind::kChoose, .reads = gate_up->routes, .writes = choices};
+  const GraphOp group = {
+      .name = "group" + suffix, .kind = PhaseKind::kGroup, .reads = choices, .writes = grouped};
+  gate_up->reads = grouped;
+  down->writes = outputs;
+  ops.insert(down + 1, ungroup);
+  const auto at = std::find_if(ops.begin(), ops.end(), [](const GraphOp& op) { return op.routes != kNone; });
+  ops.insert(at, {choose, group});
+}
+
 }  // namespace
 
-Graph build_rows_graph(const ModelFacts& facts) {
+Graph build_rows_graph(const ModelFacts& facts, bool grouped) {
   Graph graph = build_graph(facts);
   graph.squares = static_cast<int>(graph.vectors.size());
   graph.vectors.push_back({.name = "squares", .elements = 0});  // the plan knows of how many CTAs
@@ -59,11 +83,15 @@ Graph build_rows_graph(const ModelFacts& facts) {
       }
     }
   }
-  if (facts.head_norm == 0) return graph;
-  // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
-  const int unnormed = static_cast<int>(graph.vectors.size());
-  graph.vectors.push_back({.name = "unnormed", .elements = unnormed_words(facts)});
-  for (LayerKind& kind : graph.kinds) norm_heads_between(kind.ops, unnormed);
+  if (facts.head_norm != 0) {
+    // A head's tiles lie with several CTAs. v goes to the vector of attention at once.
+    const int unnormed = static_cast<int>(graph.vectors.size());
+    graph.vectors.push_back({.name = "unnormed", .elements = unnormed_words(facts)});
+    for (LayerKind& kind : graph.kinds) norm_heads_between(kind.ops, unnormed);
+  }
+  if (grouped) {  // last: kernels of fewer rows have all other vectors
+    for (LayerKind& kind : graph.kinds) group_rows(kind.ops, graph.vectors);
+  }
   return graph;
 }
 

@@ -40,6 +40,7 @@ void share_columns(Plan& plan, int most) {
   for (PlanPhase& phase : plan.phases) {
     if (phase.kind != PhaseKind::kMatrix) continue;
     const PlanMatrix& matrix = plan.matrices[phase.matrix];
+    if (matrix.experts.axis != ExpertAxis::kNone) continue;
     int64_t least = exchanged_bytes(plan, matrix, 1);
     for (int slices = 2; slices <= (most > 0 ? most : kMostColumnSlices); slices *= 2) {
       if (!can_share(plan, matrix, slices)) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "generator/graph.h"
 #include "generator/plan/kernel_plan.h"
 #include "models/error.h"
 
@@ -194,6 +195,21 @@ int choose_warp_dims(const Plan& plan) {
   return plan.copies == CopyKind::kBulk && !is_short(plan.limits) ? kWarpDims : kFewWarpDims;
 }
 
+/// What rows and the groups of a mixture exchange.
+void shape_groups(Plan& plan) {
+  const GroupedRows grouped = PlannedKernel(plan)->grouped();
+  const auto set_bytes = [&](int vector, int64_t bytes) {
+    plan.vectors[vector].element_bytes = 4;
+    plan.vectors[vector].elements = static_cast<int>(bytes / 4);
+  };
+  for (const PlanPhase& phase : plan.phases) {
+    if (phase.kind == PhaseKind::kChoose) set_bytes(phase.writes, grouped.choices_bytes());
+    if (phase.kind == PhaseKind::kGroup) set_bytes(phase.writes, grouped.grouped_bytes());
+    if (phase.kind == PhaseKind::kUngroup) set_bytes(phase.reads, grouped.outputs_bytes());
+    if (phase.kind == PhaseKind::kMatrix && phase.routes >= 0) set_bytes(phase.writes, grouped.gated_bytes());
+  }
+}
+
 /// Vectors of several rows, and what shared memory holds of them. Attention wants its queries and new tokens
 /// where activations were.
 void shape_rows(Plan& plan) {
@@ -208,11 +224,13 @@ void shape_rows(Plan& plan) {
       plan.vectors[phase.reads].elements = plan.rows * unnormed_words(plan.facts);
     if (phase.kind != PhaseKind::kMatrix) continue;
     if (phase.output == OutputKind::kRouter) plan.vectors[phase.writes].elements *= plan.rows;
+    if (plan.warpgroups && plan.matrices[phase.matrix].experts.axis != ExpertAxis::kNone) continue;
     PlanVector& vector = plan.vectors[phase.reads];
     vector.element_bytes = shape.column_bytes() * shape.row_blocks;
     // Matrices of integers and of bf16 may read the same: the wider padding counts.
     vector.elements = std::max(vector.elements, plan.matrices[phase.matrix].padded);
   }
+  if (plan.warpgroups && plan.facts.num_experts > 0) shape_groups(plan);
   plan.vectors[plan.squares].elements = plan.rows * PlannedKernel(plan)->squares_stride();
   if (plan.block >= 0) {
     plan.vectors[plan.block].elements = plan.num_ctas * PlannedKernel(plan)->residual_bytes() / 4;
@@ -309,9 +327,10 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
   return are_few ? kFewProducerWarps : kProducerWarps;
 }
 
-/// Experts have few rows each: single warps multiply these.
-bool can_use_warpgroups(const Plan& plan) {
-  return plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits) && plan.facts.num_experts == 0 &&
+/// Of `rows` rows. Where experts have few rows each, single warps multiply.
+bool can_use_warpgroups(const Plan& plan, int rows) {
+  return plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits) &&
+         (plan.facts.num_experts == 0 || (groups_rows(rows) && can_group(plan.facts))) &&
          plan.facts.further_bits == 0 && suits_warpgroups(plan.layer_format());
 }
 
@@ -324,7 +343,7 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   }
   if (plan.num_cards > 1 && plan.facts.num_experts > 0)
     refuse(fmt::format("--cards: expected 1 for a model of experts, got {}", plan.num_cards));
-  const bool warpgroups = can_use_warpgroups(plan);
+  const bool warpgroups = can_use_warpgroups(plan, rows);
   const int most = most_rows(plan.layer_format(), warpgroups);
   if (rows > most) {
     refuse(fmt::format("--rows: expected at most {}{}{}, got {}", most,
@@ -350,7 +369,7 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
 
 /// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  return plan.rows >= least_warpgroup_rows(plan.layer_format()) && can_use_warpgroups(plan);
+  return plan.rows >= least_warpgroup_rows(plan.layer_format()) && can_use_warpgroups(plan, plan.rows);
 }
 
 /// Decides the numbers that depend on no matrix.
@@ -414,6 +433,19 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 }
 
 }  // namespace
+
+bool can_group(const ModelFacts& facts) {
+  const auto fills = [](int columns) { return columns % (kPageColumns / kGroupTiles) == 0; };
+  return facts.num_experts > 0 && !weight_format(facts, facts.weight_bits).has_scales() &&
+         facts.further_bits == 0 && facts.expert_bias == 0 && !norms_after(norm_placement(facts)) &&
+         fills(facts.hidden) && fills(expert_width(facts)) && facts.o_bias == 0;
+}
+
+Graph step_of(const ModelFacts& facts, const GpuSpec& gpu, const PlanChoices& choices) {
+  if (choices.rows <= 1) return build_graph(facts);
+  return build_rows_graph(facts, groups_rows(choices.rows) && can_group(facts) && has_warpgroups(gpu) &&
+                                     choose_copies(gpu, choices) == CopyKind::kBulk);
+}
 
 int dealt_tiles(const Plan& plan, const PlanPhase& phase) {
   return plan.matrices[phase.matrix].num_tiles * (plan.warpgroups ? 1 : phase.column_slices);

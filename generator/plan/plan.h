@@ -172,7 +172,9 @@ struct Plan {
   int working_warps() const { return consumer_warps + producer_warps + 1; }
   /// Of the layers' matrices.
   WeightFormat layer_format() const { return weight_format(facts, facts.weight_bits); }
-  RowsShape shape() const { return {rows, copies, layer_format(), warpgroups, facts.num_experts > 0}; }
+  RowsShape shape() const {
+    return {rows, copies, layer_format(), warpgroups, facts.num_experts > 0 && !warpgroups};
+  }
   PlanPolicy policy() const { return PlanPolicy(shape()); }
   QkvLayout qkv_layout() const {
     KvShape kv = kv_shape(facts);
@@ -202,6 +204,11 @@ int64_t device_bytes(const Plan& plan, int64_t context);
 
 /// What is dealt of a matrix phase: tiles, or of a router of one row slices of their columns.
 int dealt_tiles(const Plan& plan, const PlanPhase& phase);
+
+/// Has the model a mixture whose rows can be grouped by experts, see layout/grouped_rows.h?
+bool can_group(const ModelFacts& facts);
+/// The step of a model as the kernel of so many rows has it on a card.
+Graph step_of(const ModelFacts& facts, const GpuSpec& gpu, const PlanChoices& choices);
 
 /// Several rows: lets an attention item touch fewer query tiles, so that shared memory has room for a chunk of
 /// activations less. False if that is not possible.

@@ -49,13 +49,35 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
                 is_router ? "slices of whole pages" : "whole tiles", slices, matrix.padded);
 }
 
-/// Gate and up of experts have the router right before them, which reads the same; and nothing else has one.
-void check_router(const Plan& plan, const PlanPhase& phase, const PlanPhase* before, Report& report) {
+/// Gate and up of experts have the router right before them, which reads the same; and nothing else has one. Where warpgroups
+/// multiply, rows choose and are grouped in between, and added up behind down.
+void check_router(const Plan& plan, size_t index, Report& report) {
+  const PlanPhase& phase = plan.phases[index];
   const bool chooses =
       phase.kind == PhaseKind::kMatrix && is_mixture(plan, phase) && phase.output == OutputKind::kSwiglu;
+  const auto is_kind = [&](size_t at, PhaseKind kind) {
+    return at < plan.phases.size() && plan.phases[at].kind == kind &&
+           plan.phases[at].layer_kind == phase.layer_kind;
+  };
+  const bool groups = plan.warpgroups;
+  if (groups && chooses &&
+      !(is_kind(index - 2, PhaseKind::kChoose) && is_kind(index - 1, PhaseKind::kGroup) &&
+        is_kind(index + 1, PhaseKind::kMatrix) && is_kind(index + 2, PhaseKind::kUngroup))) {
+    report.refuse(
+        Rule::kExpertsUnlike,
+        "{}: expected phases that choose and group rows before it, and one that adds up what experts "
+        "put out behind down, got others",
+        phase.name);
+  }
+  const bool is_of_groups = phase.kind == PhaseKind::kChoose || phase.kind == PhaseKind::kGroup ||
+                            phase.kind == PhaseKind::kUngroup;
+  if (is_of_groups && !(groups && is_mixture(plan, phase)))
+    report.refuse(Rule::kExpertsUnlike, "{}: expected no groups of rows where there are none", phase.name);
+  const size_t at = index - (groups ? 3 : 1);
+  const PlanPhase* before = at < plan.phases.size() ? &plan.phases[at] : nullptr;
   const bool has_router = before != nullptr && before->kind == PhaseKind::kMatrix &&
                           before->output == OutputKind::kRouter && before->writes == phase.routes &&
-                          before->reads == phase.reads && before->norm == phase.norm;
+                          (groups || before->reads == phase.reads) && before->norm == phase.norm;
   if (chooses && !has_router) {
     report.refuse(Rule::kExpertsUnlike,
                   "{}: expected the router right before it, of the same input, got none", phase.name);
@@ -69,10 +91,9 @@ void check_router(const Plan& plan, const PlanPhase& phase, const PlanPhase* bef
 }  // namespace
 
 void check_experts(const Plan& plan, Report& report) {
-  const PlanPhase* before = nullptr;
-  for (const PlanPhase& phase : plan.phases) {
-    check_router(plan, phase, before, report);
-    before = &phase;
+  for (size_t i = 0; i < plan.phases.size(); ++i) {
+    const PlanPhase& phase = plan.phases[i];
+    check_router(plan, i, report);
     if (phase.kind != PhaseKind::kMatrix) continue;
     check_matrix(plan, phase, report);
     check_slices(plan, phase, report);

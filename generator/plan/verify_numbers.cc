@@ -172,7 +172,7 @@ void check_enumerators(const Plan& plan, Report& report) {
                   matrix.format.group);
   }
   for (const PlanPhase& phase : plan.phases) {
-    check_enumerator(phase.name + ": kind", phase.kind, PhaseKind::kNormBlock, report);
+    check_enumerator(phase.name + ": kind", phase.kind, PhaseKind::kUngroup, report);
     check_enumerator(phase.name + ": input", phase.input, InputKind::kHidden, report);
     check_enumerator(phase.name + ": output", phase.output, OutputKind::kRouter, report);
   }
@@ -198,7 +198,7 @@ void check_unused_of_phase(const Plan& plan, const PlanPhase& phase, Report& rep
     if (phase.kind != PhaseKind::kNormBlock) unused("norm", none.norm, phase.norm);
     unused("column slices", none.column_slices, phase.column_slices);
   }
-  if (phase.kind == PhaseKind::kNormHeads || phase.kind == PhaseKind::kNormBlock)
+  if (phase.kind != PhaseKind::kMatrix && phase.kind != PhaseKind::kAttention)
     unused("window", none.window, phase.window);
   if (phase.norm < 0) unused("norm", none.norm, phase.norm);
   if (plan.rows > 1) unused("reads in layer 0", none.first_layer_reads, phase.first_layer_reads);

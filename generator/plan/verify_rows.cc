@@ -46,7 +46,9 @@ void check_reads(const Plan& plan, const Reading& at, Report& report) {
   }
   if (phase.reads < 0) {
     report.refuse(Rule::kReadWithoutWait, "{}: expected to read what it waits for, got nothing", phase.name);
-  } else if (const int behind = phase.routes >= 0 ? before.reads : before.writes; behind != phase.reads) {
+  } else if (const int behind =
+                 phase.routes >= 0 && before.kind == PhaseKind::kMatrix ? before.reads : before.writes;
+             behind != phase.reads) {
     report.refuse(Rule::kWaitTooEarly, "{}: reads {}, expected the phase before to write it, got {} of {}",
                   phase.name, vector_name(plan, phase.reads), vector_name(plan, behind), before.name);
   }
@@ -105,6 +107,25 @@ int64_t block_bytes(const Plan& plan) {
   return 4ll * plan.block_rows() * plan.num_ctas * tiles * kTileRows;
 }
 
+/// Where rows are grouped by experts: what they exchange with groups, of which each has up to 256 pairs of a row and an expert,
+/// and lines up to a multiple of 32, or of more than 128 pairs of 64. A choice is a number, a weight and a line.
+struct GroupedBytes {
+  int64_t choices;
+  int64_t lines;  // activations and a factor
+  int64_t gated;
+  int64_t outputs;
+};
+GroupedBytes grouped_bytes(const Plan& plan) {
+  const ModelFacts& facts = plan.facts;
+  const int64_t pairs = static_cast<int64_t>(plan.rows) * used_experts(facts);
+  const int64_t groups = stored_experts(facts) + pairs / 256;
+  const int64_t lines = (pairs + 31 * groups + 32 * std::min(pairs / 129, groups) + 31) / 32 * 32;
+  return {.choices = 12 * pairs,
+          .lines = lines * (2 * facts.hidden + 4),
+          .gated = 2 * lines * expert_width(facts),
+          .outputs = 4 * lines * facts.hidden};
+}
+
 /// The vector that a phase writes is its own: what the phase behind it reads, see check_reads(); or, of the last one, that of
 /// the candidates.
 void check_writer(const Plan& plan, const PlanPhase& phase, Report& report) {
@@ -132,9 +153,20 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   if (phase.kind == PhaseKind::kAttention)
     check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, heads), report);
   if (phase.kind == PhaseKind::kNormHeads) check_bytes(plan, phase.writes, qkv_bytes(plan), report);
+  const GroupedBytes grouped = grouped_bytes(plan);
+  if (phase.kind == PhaseKind::kChoose) check_bytes(plan, phase.writes, grouped.choices, report);
+  if (phase.kind == PhaseKind::kGroup) check_bytes(plan, phase.writes, grouped.lines, report);
+  if (phase.kind == PhaseKind::kUngroup) {
+    check_bytes(plan, phase.reads, grouped.outputs, report);
+    check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
+  }
   if (phase.kind == PhaseKind::kNormBlock)
     check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
   if (phase.kind != PhaseKind::kMatrix) return;
+  if (plan.warpgroups && plan.matrices[phase.matrix].experts.axis != ExpertAxis::kNone) {
+    const bool gates = phase.output == OutputKind::kSwiglu;
+    return check_bytes(plan, phase.writes, gates ? grouped.gated : grouped.outputs, report);
+  }
   switch (phase.output) {
     case OutputKind::kRotary:
       check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);
@@ -153,8 +185,10 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
                   report);
       break;
     case OutputKind::kRouter:
-      check_bytes(plan, phase.writes, 4ll * plan.rows * round_up(router_rows(facts), 4) * phase.column_slices,
-                  report);
+      check_bytes(
+          plan, phase.writes,
+          4ll * plan.rows * round_up(router_rows(facts), 4) * (plan.warpgroups ? 1 : phase.column_slices),
+          report);
       break;
   }
 }

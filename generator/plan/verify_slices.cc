@@ -120,8 +120,9 @@ OwnTiles own_tiles(const Plan& plan, int cta) {
   OwnTiles tiles;
   for (const PlanPhase& phase : plan.phases) {
     const bool is_shared = phase.column_slices > 1;
-    const bool puts_sums =
-        phase.kind == PhaseKind::kMatrix && (is_shared || phase.output != OutputKind::kSwiglu);
+    const bool puts_sums = phase.kind == PhaseKind::kMatrix &&
+                           plan.matrices[phase.matrix].experts.axis == ExpertAxis::kNone &&
+                           (is_shared || phase.output != OutputKind::kSwiglu);
     const bool is_there = cta < static_cast<int>(phase.runs.size());
     tiles.push_back(!puts_sums              ? -1
                     : is_shared && is_there ? std::clamp(phase.runs[cta].count, 0, most)

@@ -92,7 +92,7 @@ void check_step(const Plan& plan, Report& report) {
     const bool last = i + 1 == plan.phases.size();
     const bool once = phase.layer_kind == plan.once();
     const bool greedy = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kLogits;
-    if (phase.kind != PhaseKind::kMatrix && phase.kind != PhaseKind::kNormBlock)
+    if (phase.kind != PhaseKind::kMatrix && !is_beside_matrix(phase.kind))
       check_alike(*first.try_emplace(phase.kind, &phase).first->second, phase, report);
     if (phase.kind == PhaseKind::kAttention) ++attentions[phase.layer_kind];
     if (greedy != last || once != last) {

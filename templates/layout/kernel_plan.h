@@ -10,6 +10,7 @@
 
 #include "layout/activations.h"
 #include "layout/deal.h"
+#include "layout/grouped_rows.h"
 #include "layout/model_shape.h"
 #include "layout/order.h"
 #include "layout/phase.h"
@@ -149,7 +150,11 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
-    return {rows, copies, model.integers, warpgroups, model.mixture.experts > 0};
+    return {rows, copies, model.integers, warpgroups, model.mixture.experts > 0 && !warpgroups};
+  }
+  /// Where warpgroups multiply the experts of a mixture.
+  SOLITON_HOST_DEVICE constexpr GroupedRows grouped() const {
+    return {rows, warpgroups ? model.mixture : Mixture{}, model.hidden};
   }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
@@ -263,6 +268,7 @@ struct KernelPlan {
   /// Do sums of a phase's tiles go through the workspace?
   SOLITON_HOST_DEVICE constexpr bool puts_sums(const Phase& phase) const {
     return warpgroups && phase.kind == PhaseKind::kMatrix &&
+           matrices[phase.matrix].experts.axis == ExpertAxis::kNone &&
            !is_finished_by_warp(phase.output, phase.column_slices);
   }
   /// Where warpgroups multiply it lies behind the sums in the workspace: shared memory has better use for the room.

@@ -50,6 +50,10 @@ enum class PhaseKind : int {
   kAttention,  // over the cache and the step's own tokens
   kNormHeads,  // several rows: norms and rotates heads of q and k
   kNormBlock,  // the same: norms what a block gives and adds it to the residual stream, behind the phase that wrote it
+  // Mixtures, where warpgroups multiply, see layout/grouped_rows.h:
+  kChoose,   // which experts every row goes through
+  kGroup,    // brings rows side by side by their experts
+  kUngroup,  // adds up for every row what its experts have put out, and adds that to the residual stream
 };
 
 /// What a matrix phase multiplies with.
@@ -72,6 +76,11 @@ enum class OutputKind : int {
 /// all others go through the workspace.
 SOLITON_HOST_DEVICE constexpr bool is_finished_by_warp(OutputKind output, int column_slices) {
   return output == OutputKind::kSwiglu && column_slices == 1;
+}
+
+/// Does a phase stand beside a matrix phase of its layer, before or behind it, rather than around attention?
+SOLITON_HOST_DEVICE constexpr bool is_beside_matrix(PhaseKind kind) {
+  return kind != PhaseKind::kMatrix && kind != PhaseKind::kAttention && kind != PhaseKind::kNormHeads;
 }
 
 /// A phase as the generator writes it.

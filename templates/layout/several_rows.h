@@ -147,7 +147,8 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   rules[BarrierId::kStepKnown] = {"step_known", 1, 1, Arrivers::kFinishers};
   rules[BarrierId::kStepRead] = {"step_read", 1, 1, Arrivers::kLane};
   const int mixes = plan.model.mixture.experts > 0 ? 1 : 0;
-  rules[BarrierId::kPicksKnown] = {"picks_known", mixes, mixes, Arrivers::kConsumers};
+  const int picks = plan.warpgroups ? 0 : mixes;
+  rules[BarrierId::kPicksKnown] = {"picks_known", picks, picks, Arrivers::kConsumers};
   rules[BarrierId::kExpertsChosen] = {"experts_chosen", mixes, mixes, Arrivers::kWarp};
   rules[BarrierId::kExpertsTaken] = {"experts_taken", mixes, mixes, Arrivers::kProducers};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
@@ -164,7 +165,7 @@ enum class RegionId : int {
   kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
   kHeld,      // HeldPlan
   kDecision,  // StepDecision
-  kExperts,   // ExpertsLayout
+  kExperts,   // ExpertsLayout; where warpgroups multiply the list of groups, see GroupedRows
   kStatus,    // WarpStatus of every working warp
   kBarriers,  // last
   kCount
@@ -183,7 +184,10 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kFactors] = {"factors", 4 * plan.block_rows(), 4};
   rules[RegionId::kHeld] = {"held", held_bytes(plan), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
-  rules[RegionId::kExperts] = {"experts", ExpertsLayout{plan.rows, plan.model.mixture}.bytes(), 4};
+  rules[RegionId::kExperts] = {
+      "experts",
+      plan.warpgroups ? plan.grouped().list_bytes() : ExpertsLayout{plan.rows, plan.model.mixture}.bytes(),
+      4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
                                 kBarrierBytes};

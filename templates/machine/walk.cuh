@@ -15,7 +15,7 @@ struct PhaseOrder {
   static constexpr int count(bool matrix, int end) {
     int found = 0;
     for (int i = 0; i < end; ++i) {
-      if (kPlan.phases[i].kind == PhaseKind::kNormBlock) continue;  // part of the matrix phase before it
+      if (is_beside_matrix(kPlan.phases[i].kind)) continue;
       found += (kPlan.phases[i].kind == PhaseKind::kMatrix) == matrix ? 1 : 0;
     }
     return found;
@@ -29,7 +29,7 @@ struct PhaseOrder {
   static constexpr bool others_are_alike() {
     for (int i = 0, same = kFirstOther; i < kPlan.num_phases; ++i) {
       const Phase& phase = kPlan.phases[i];
-      if (phase.kind == PhaseKind::kMatrix || phase.kind == PhaseKind::kNormBlock) continue;
+      if (phase.kind == PhaseKind::kMatrix || is_beside_matrix(phase.kind)) continue;
       const Phase& first = kPlan.phases[same];
       if (phase.kind != first.kind || phase.reads != first.reads || phase.writes != first.writes)
         return false;
@@ -50,6 +50,7 @@ struct PhaseOrder {
   }
   static constexpr int kStepMatrices = count_step_matrices();
   static constexpr bool kNormsBlocks = kPlan.phase(PhaseKind::kNormBlock).kind == PhaseKind::kNormBlock;
+  static constexpr bool kGroups = kPlan.phase(PhaseKind::kGroup).kind == PhaseKind::kGroup;
   static_assert(count(false, kFirstOther + kOthers) == kOthers, "the phases of attention follow one another");
   static_assert(others_are_alike(), "all kinds of layers attend alike");
   static_assert(kPlan.phases[kPlan.num_phases - 1].layer_kind == kKinds, "the last phase happens once");
@@ -69,8 +70,8 @@ struct MatrixTable {
 template <const KernelPlan& kPlan>
 SOLITON_CONSTANT MatrixTable<kPlan> kMatrixTable{};
 
-/// Where what a block gives is normed by a phase of its own: the vector that this writes, by the number of the matrix phase
-/// before it.
+/// Where what a block gives is normed, or added up, by a phase of its own: the vector that this writes, by the number of the
+/// matrix phase before it.
 template <const KernelPlan& kPlan>
 struct StreamTable {
   Vector after[PhaseOrder<kPlan>::kMatrices] = {};
@@ -78,13 +79,29 @@ struct StreamTable {
     int next = 0;
     for (int i = 0; i < kPlan.num_phases; ++i) {
       if (kPlan.phases[i].kind == PhaseKind::kMatrix) ++next;
-      if (kPlan.phases[i].kind == PhaseKind::kNormBlock)
+      const PhaseKind kind = kPlan.phases[i].kind;
+      if (kind == PhaseKind::kNormBlock || kind == PhaseKind::kUngroup)
         after[next - 1] = kPlan.vector(kPlan.phases[i].writes);
     }
   }
 };
 template <const KernelPlan& kPlan>
 SOLITON_CONSTANT StreamTable<kPlan> kStreamTable{};
+
+/// How the experts of a matrix phase stand in its matrix, by its number.
+template <const KernelPlan& kPlan>
+struct ExpertAxes {
+  ExpertAxis of[PhaseOrder<kPlan>::kMatrices] = {};
+  constexpr ExpertAxes() {
+    int next = 0;
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      if (kPlan.phases[i].kind == PhaseKind::kMatrix)
+        of[next++] = kPlan.matrices[kPlan.phases[i].matrix].experts.axis;
+    }
+  }
+};
+template <const KernelPlan& kPlan>
+SOLITON_CONSTANT ExpertAxes<kPlan> kExpertAxes{};
 
 /// Calls the role's function for phase kIndex and the phases of attention behind it.
 template <const KernelPlan& kPlan, int kIndex, class Role>
@@ -113,7 +130,7 @@ struct StepTable {
     int next = 0;
     bool attends = false;
     kPlan.for_each_step_phase([&](int i, int layer) {
-      if (kPlan.phases[i].kind == PhaseKind::kNormBlock) return;
+      if (is_beside_matrix(kPlan.phases[i].kind)) return;
       if (kPlan.phases[i].kind != PhaseKind::kMatrix) {
         attends = true;
         return;
@@ -153,7 +170,16 @@ SOLITON_DEVICE void walk(Role& role) {
       if ((kEven && i % kPerLayer == Order::kFirstOther && i < kLast) || table_attends(i)) {
         walk_attention<kPlan, Order::kFirstOther>(role, kEven ? i / kPerLayer : matrix(i).layer);
       }
+      if constexpr (Order::kGroups) {
+        if (kExpertAxes<kPlan>.of[matrix(i).phase.number] == ExpertAxis::kRows) {
+          role.choose(matrix(i));
+          role.group(matrix(i));
+        }
+      }
       role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
+      if constexpr (Order::kGroups) {
+        if (kExpertAxes<kPlan>.of[matrix(i).phase.number] == ExpertAxis::kColumns) role.ungroup(matrix(i));
+      }
       if constexpr (Order::kNormsBlocks) {
         if (matrix(i).phase.output == OutputKind::kResidual) role.norm_block(matrix(i));
       }

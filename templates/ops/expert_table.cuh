@@ -43,7 +43,7 @@ constexpr bool kMixes = kPlan.model.mixture.experts > 0;
 template <const KernelPlan& kPlan>
 struct RouterSlices {
   static constexpr int count() {
-    for (int i = 0; i < kPlan.num_phases; ++i) {
+    for (int i = 0; i < (kPlan.warpgroups ? 0 : kPlan.num_phases); ++i) {
       const Phase& phase = kPlan.phases[i];
       if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kRouter) return phase.column_slices;
     }

@@ -91,6 +91,7 @@ struct CoreMatrices {
 #define SOLITON_FIRST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define SOLITON_FIRST_12 SOLITON_FIRST_8 ",%8,%9,%10,%11"
 #define SOLITON_FIRST_16 SOLITON_FIRST_12 ",%12,%13,%14,%15"
+#define SOLITON_THIRD_16 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
 
 /// `kAdds`: are the products added to what was there before?
 template <bool kAdds = true>
@@ -118,6 +119,14 @@ SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, CoreMatrices b) 
                  "n"(kAdds ? 1 : 0));
 }
 template <bool kAdds = true>
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[48], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {" SOLITON_FIRST_32 "," SOLITON_THIRD_16
+               "}, {%48,%49,%50,%51}, %52, %53, 1, 1, 0;"
+               : SOLITON_SUMS_32(0), SOLITON_SUMS_8(32), SOLITON_SUMS_8(40)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<96 * 16, 128>()),
+                 "n"(kAdds ? 1 : 0));
+}
+template <bool kAdds = true>
 SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" SOLITON_FIRST_32
                "," SOLITON_SECOND_32 "}, {%64,%65,%66,%67}, %68, %69, 1, 1, 0;"
@@ -126,6 +135,14 @@ SOLITON_DEVICE void warpgroup_multiply(float (&c)[64], uint4 a, CoreMatrices b) 
                  "n"(kAdds ? 1 : 0));
 }
 
+template <bool kAdds = true>
+SOLITON_DEVICE void warpgroup_multiply(float (&c)[96], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" SOLITON_FIRST_32
+               "," SOLITON_SECOND_32 "," SOLITON_THIRD_32 "}, {%96,%97,%98,%99}, %100, %101, 1, 1, 0;"
+               : SOLITON_SUMS_32(0), SOLITON_SUMS_32(32), SOLITON_SUMS_32(64)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<192 * 16, 128>()),
+                 "n"(kAdds ? 1 : 0));
+}
 template <bool kAdds = true>
 SOLITON_DEVICE void warpgroup_multiply(float (&c)[128], uint4 a, CoreMatrices b) {
   asm volatile(

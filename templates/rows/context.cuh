@@ -25,6 +25,10 @@ constexpr RowsShape kShape = kPlan.shape();
 template <const KernelPlan& kPlan>
 constexpr int kBlockRows = kPlan.block_rows();
 
+/// Are rows grouped by the experts of a mixture, see layout/grouped_rows.h?
+template <const KernelPlan& kPlan>
+constexpr bool kGroups = PhaseOrder<kPlan>::kGroups;
+
 template <const KernelPlan& kPlan>
 constexpr int kTilesAtOnce = kShape<kPlan>.tiles_at_once();  // whose sums workers hold at once
 
@@ -77,7 +81,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     if (thread_index() == 0) {
       for (int32_t& stop : decision().stop) store_shared(&stop, 0);
     }
-    if constexpr (kMixes<kPlan>) {
+    if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       const int words = kExpertsLayout.slots_of() - kExpertsLayout.expert_masks();
       for (int i = thread_index(); i < words; i += kPlan.threads())
         store_shared(expert_words(kExpertsLayout.expert_masks()) + i, 0u);
@@ -157,7 +161,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 
   /// Tiles, of all cards', of a phase that this CTA finishes; of experts, once they are chosen.
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
-    if constexpr (kMixes<kPlan>) {
+    if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
       if (experts.axis == ExpertAxis::kRows) return neighbours(expert_slots() * experts.tiles);
     }
@@ -229,7 +233,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   }
   /// Do those who read a vector gather rows of it? Then it lies row by row.
   static SOLITON_DEVICE bool is_gathered(const Vector& vector) {
-    return kMixes<kPlan> && vector.offset == mixture_input<kPlan>().offset;
+    return kMixes<kPlan> && !kGroups<kPlan> && vector.offset == mixture_input<kPlan>().offset;
   }
   static SOLITON_DEVICE int64_t gathered_offset(int part, int row, int column) {
     constexpr int kParts = kShape<kPlan>.parts;
@@ -238,7 +242,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   }
   /// Byte offset of an element of an activation vector.
   static SOLITON_DEVICE int64_t element_offset(const Vector& vector, int part, int row, int column) {
-    if constexpr (kMixes<kPlan>) {
+    if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       if (is_gathered(vector)) return gathered_offset(part, row, column);
     }
     return activation_offset(kShape<kPlan>, part, row, column);

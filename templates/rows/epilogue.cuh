@@ -256,6 +256,37 @@ class Epilogue : public Outputs<kPlan> {
     }
   }
 
+  /// Adds to the residual stream what the experts of down, `at`, have put out.
+  SOLITON_DEVICE void ungroup(const MatrixInstance& at, Vector stream) {
+    constexpr GroupedRows kRows = kPlan.grouped();
+    constexpr int kUsed = kPlan.model.mixture.used();
+    constexpr int64_t kChoices = kPlan.vector(kPlan.phase(PhaseKind::kChoose).writes).offset;
+    const uint32_t* all_lines = context_.template workspace<uint32_t>(kChoices + kRows.lines_offset());
+    const float* all_weights = context_.template workspace<float>(kChoices + kRows.weights_offset());
+    const float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
+    const TileRun run = context_.tiles(at.phase);
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      set_squares(0.0f);
+      if (this->is_live()) {
+        typename Base::RowLines lines;
+        SOLITON_UNROLL
+        for (int k = 0; k < kUsed; ++k) {
+          lines.of[k] = static_cast<int>(load_global(all_lines + row() * kUsed + k));
+          lines.weights[k] = load_global(all_weights + row() * kUsed + k);
+        }
+        SOLITON_NO_UNROLL
+        for (int own = team(); own < run.count; own += kTeams) {
+          const int tile = run.first + own * run.stride;
+          const int64_t first = static_cast<int64_t>(tile) * kRows.most_lines() * kQuarters;
+          this->add_experts(at, stream, lines, outputs + first, tile, own);
+        }
+      }
+      publish_squares();
+    }
+  }
+
   /// Where warpgroups multiply, once all workers have met: the first team's best candidates are those of all teams.
   SOLITON_DEVICE void gather_best() {
     if (team() > 0 || !is_active()) return;
@@ -287,7 +318,7 @@ class Epilogue : public Outputs<kPlan> {
  private:
   /// Of a tile of an expert whose pairs all workers multiply what the other half of them has summed, see shares_pairs().
   SOLITON_DEVICE Sums add_shared_pairs(const MatrixPhase& phase, int tile, int t, Sums sums) const {
-    if constexpr (kMixes<kPlan> && kColumnWarps<kPlan> < kWorkers) {
+    if constexpr (kMixes<kPlan> && !kGroups<kPlan> && kColumnWarps<kPlan> < kWorkers) {
       if (expert_axis<kPlan>(phase) != ExpertAxis::kRows) return sums;
       const ExpertSlot<kPlan> slot(context_, tile / kExpertTable<kPlan>.phases[phase.number].tiles);
       if (!shares_pairs<kPlan>(phase, slot.pairs()) || row() >= slot.pairs()) return sums;

@@ -39,6 +39,25 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
     return true;
   }
 
+  /// Waits until the layer's experts are known; false once the launch has stopped. Pairs with the first worker's arrival in
+  /// choose().
+  SOLITON_DEVICE bool wait_experts(int layer) {
+    if (this->stopped()) return false;
+    const uint32_t before = context_.choices(layer);
+    this->wait_unless_stopped(context_.barrier(BarrierId::kExpertsChosen), before & 1,
+                              WaitKind::kExpertsChosen, before, nothing);
+    return !this->stopped();
+  }
+  /// Says that this producer needs them no more. Pairs with the first worker's wait in choose().
+  SOLITON_DEVICE void release_experts() {
+    Barrier* taken = &context_.barrier(BarrierId::kExpertsTaken);
+    if constexpr (kPlan.copies == CopyKind::kBulk) {
+      barrier_arrive(taken);
+    } else {
+      warp_arrive(taken);
+    }
+  }
+
  private:
   /// Gate and up: a few tiles of an expert after the other.
   SOLITON_DEVICE void stream_rows(const MatrixInstance& at, const ExpertPhase& experts) {
@@ -144,25 +163,6 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
         page += stride;
         page_scales += stride;
       }
-    }
-  }
-
-  /// Waits until the layer's experts are known; false once the launch has stopped. Pairs with the first worker's arrival in
-  /// choose().
-  SOLITON_DEVICE bool wait_experts(int layer) {
-    if (this->stopped()) return false;
-    const uint32_t before = context_.choices(layer);
-    this->wait_unless_stopped(context_.barrier(BarrierId::kExpertsChosen), before & 1,
-                              WaitKind::kExpertsChosen, before, nothing);
-    return !this->stopped();
-  }
-  /// Says that this producer needs them no more. Pairs with the first worker's wait in choose().
-  SOLITON_DEVICE void release_experts() {
-    Barrier* taken = &context_.barrier(BarrierId::kExpertsTaken);
-    if constexpr (kPlan.copies == CopyKind::kBulk) {
-      barrier_arrive(taken);
-    } else {
-      warp_arrive(taken);
     }
   }
 };

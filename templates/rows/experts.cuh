@@ -8,6 +8,7 @@
 
 #include "ops/experts.cuh"
 #include "rows/expert_slot.cuh"
+#include "rows/row_logits.cuh"
 
 namespace soliton::rows {
 
@@ -97,30 +98,7 @@ class ExpertChooser {
 
   /// What a row goes through.
   SOLITON_DEVICE void pick(const Vector& routes, int row, const RouterBias<kMixture>& bias) const {
-    using Slices = RouterSlices<kPlan>;
-    constexpr int kSliceWords = kPlan.rows * Slices::kWords;
-    const int first = Logits::first_expert(context_.lane);
-    const float* own = context_.template workspace<float>(routes.offset) + row * Slices::kWords + first;
-    float4 parts[Slices::kCount][Logits::kLoads] = {};
-    SOLITON_UNROLL
-    for (int slice = 0; slice < Slices::kCount; ++slice) {
-      SOLITON_UNROLL
-      for (int i = 0; i < Logits::kLoads; ++i) {
-        if (first + 4 * i < Slices::kWords)
-          parts[slice][i] = load_global(reinterpret_cast<const float4*>(own + slice * kSliceWords) + i);
-      }
-    }
-    Logits logits;
-    SOLITON_UNROLL
-    for (int i = 0; i < Logits::kLoads; ++i) {
-      float4 sum = parts[0][i];
-      SOLITON_UNROLL
-      for (int slice = 1; slice < Slices::kCount; ++slice) {
-        const float4 v = parts[slice][i];
-        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
-      }
-      logits.value[i] = sum;
-    }
+    const Logits logits = row_logits(context_, routes, row);
     const ExpertChoice<kMixture> choice(logits, bias, context_.lane);
     const float weight = choice.weight(context_.lane, kPlan.model.router_scale);
     if (context_.lane >= kMixture.used()) return;

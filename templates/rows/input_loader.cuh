@@ -6,6 +6,7 @@
 #include "machine/copies.cuh"
 #include "machine/ring.cuh"
 #include "rows/experts.cuh"
+#include "rows/groups.cuh"
 #include "rows/items.cuh"
 
 namespace soliton::rows {
@@ -31,11 +32,17 @@ class InputLoader {
     const MatrixPhase& phase = at.phase;
     const ExpertAxis axis = expert_axis<kPlan>(phase);
     // A router writes what workers wait for themselves, and what experts read was there before.
-    begin_phase(axis == ExpertAxis::kRows ? Writers::kNone : Writers::kAll);
+    begin_phase(axis == ExpertAxis::kRows && !kGroups<kPlan> ? Writers::kNone : Writers::kAll);
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
     if (phase.output == OutputKind::kLogits && context_.leads())
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
+    if constexpr (kGroups<kPlan>) {
+      if (axis != ExpertAxis::kNone) {
+        push_groups(at, input);
+        return context_.end_phase();
+      }
+    }
     if constexpr (kRowsShape.warpgroups) {
       const TileBlock block = context_.block(phase);
       SOLITON_NO_UNROLL
@@ -57,15 +64,12 @@ class InputLoader {
     context_.end_phase();
   }
 
-  SOLITON_DEVICE void norm_heads(int /*layer*/) {
-    begin_phase();
-    context_.end_phase();
-  }
+  SOLITON_DEVICE void norm_heads(int /*layer*/) { pass(); }
 
-  SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) {
-    begin_phase();
-    context_.end_phase();
-  }
+  SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) { pass(); }
+  SOLITON_DEVICE void choose(const MatrixInstance& /*at*/) { pass(); }
+  SOLITON_DEVICE void group(const MatrixInstance& /*at*/) { pass(); }
+  SOLITON_DEVICE void ungroup(const MatrixInstance& /*at*/) { pass(); }
 
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
@@ -105,6 +109,12 @@ class InputLoader {
   }
 
  private:
+  /// A phase in which workers read what they want themselves.
+  SOLITON_DEVICE void pass() {
+    begin_phase();
+    context_.end_phase();
+  }
+
   /// Of what a phase reads, and of what it writes over the readers: CTAs of all cards, or of this one alone; or nobody in the
   /// phase before.
   enum class Writers { kAll, kCard, kNone };
@@ -233,6 +243,26 @@ class InputLoader {
         push(own, bytes);
         own += bytes;
       }
+    }
+  }
+
+  /// Of experts: of each piece's group all columns of its lines.
+  SOLITON_DEVICE void push_groups(const MatrixInstance& at, const unsigned char* input) {
+    const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
+    const int columns = experts.axis == ExpertAxis::kRows ? at.phase.padded : kPlan.model.mixture.ffn;
+    copies_.announce();
+    context_.wait_experts(at.layer);
+    SOLITON_NO_UNROLL
+    for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end();) {
+      const ExpertGroup group = pieces.take().group;
+      const int width = group_width(group.pairs);
+      const int piece_bytes = width * kGroupColumns * 2;
+      const int chunk_bytes = pieces_of_chunk<kPlan>(width) * piece_bytes;
+      const unsigned char* from = input + GroupedRows::group_offset(columns, group.first_line);
+      int left = columns / kGroupColumns * piece_bytes;
+      SOLITON_NO_UNROLL
+      for (; left > 0; left -= chunk_bytes, from += chunk_bytes)
+        push(from, left < chunk_bytes ? left : chunk_bytes);
     }
   }
 

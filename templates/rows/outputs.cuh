@@ -21,6 +21,12 @@ class Outputs : public ResidualStream<kPlan> {
  public:
   using Base::Base;
 
+  /// The code for many rows is long.
+  static SOLITON_DEVICE float gated(float gate, float up, float scale) {
+    constexpr Activation kActivation = kPlan.model.activation;
+    return activate<kActivation, kRowsShape.warpgroups>(gate * scale) * multiplier<kActivation>(up * scale);
+  }
+
  protected:
   using Base::candidate;
   using Base::context_, Base::worker_, Base::own_row_, Base::scale_;
@@ -81,7 +87,7 @@ class Outputs : public ResidualStream<kPlan> {
   }
   /// The same of an expert, whose columns of activations are its pairs: times the weight with which the row goes through it.
   SOLITON_DEVICE void swiglu_of_expert(const MatrixInstance& at, int tile, Sums v) const {
-    if constexpr (kMixes<kPlan>) {
+    if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       const int tiles = kExpertTable<kPlan>.phases[at.phase.number].tiles;
       const int number = tile / tiles;
       const ExpertSlot<kPlan> slot(context_, number);
@@ -125,12 +131,6 @@ class Outputs : public ResidualStream<kPlan> {
     const int expert = tile / Slices::kCount * kTileRows + quarter() * 2;
     put(expert, v.low);
     put(expert + 8, v.high);
-  }
-
-  /// The code for many rows is long.
-  static SOLITON_DEVICE float gated(float gate, float up, float scale) {
-    constexpr Activation kActivation = kPlan.model.activation;
-    return activate<kActivation, kRowsShape.warpgroups>(gate * scale) * multiplier<kActivation>(up * scale);
   }
 
   /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rows/expert_producer.cuh"
+#include "rows/groups.cuh"
 #include "rows/integer_slot.cuh"
 
 namespace soliton::rows {
@@ -25,7 +26,11 @@ class Producer : public ExpertProducer<kPlan> {
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& next) {
     context_.begin_phase();
     if constexpr (kPlan.warpgroups) {
-      stream_groups(at);
+      if (expert_axis<kPlan>(at.phase) == ExpertAxis::kNone) {
+        stream_groups(at);
+      } else {
+        stream_experts_of_groups(at);
+      }
     } else {
       if constexpr (kMixes<kPlan>) {
         if (this->stream_experts(at)) return context_.end_phase();
@@ -77,6 +82,9 @@ class Producer : public ExpertProducer<kPlan> {
   }
   SOLITON_DEVICE void norm_heads(int /*layer*/) { context_.end_phase(); }
   SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) { context_.end_phase(); }
+  SOLITON_DEVICE void choose(const MatrixInstance& /*at*/) { context_.end_phase(); }
+  SOLITON_DEVICE void group(const MatrixInstance& /*at*/) { context_.end_phase(); }
+  SOLITON_DEVICE void ungroup(const MatrixInstance& /*at*/) { context_.end_phase(); }
 
  private:
   /// Of an item the pages of the step's own tokens, once these are there; false once the launch has stopped.
@@ -143,6 +151,32 @@ class Producer : public ExpertProducer<kPlan> {
         }
       }
       tiles += kTilesAtOnce<kPlan> * stride;
+    }
+  }
+  /// Of experts: of each piece one chunk of columns after the other.
+  SOLITON_DEVICE void stream_experts_of_groups(const MatrixInstance& at) {
+    if constexpr (kGroups<kPlan>) {
+      const MatrixPhase& phase = at.phase;
+      const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
+      const bool gates = experts.axis == ExpertAxis::kRows;
+      if (gates && !this->wait_experts(at.layer)) return;
+      const char* matrix = layer_weights<kPlan>(context_.params, phase, at.layer);
+      const int64_t stride = experts.stored_tile_bytes;
+      const int slots = static_cast<int>(stride) / kPieceBytes;
+      SOLITON_NO_UNROLL
+      for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end();) {
+        const auto piece = pieces.take();
+        const char* group = matrix + piece.group.expert * experts.expert_bytes + piece.first_tile * stride;
+        SOLITON_NO_UNROLL
+        for (int i = 0; i < slots; ++i, group += kPieceBytes) {
+          if (this->stopped()) return;
+          SOLITON_NO_UNROLL
+          for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles)
+            this->add_page(phase.window, nothing,
+                           [&] { fill(group + tile * stride, stride, piece.tiles - tile); });
+        }
+      }
+      if (!gates) this->release_experts();
     }
   }
   SOLITON_DEVICE void fill(const char* group, int64_t stride, int tiles) const {

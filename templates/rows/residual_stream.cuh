@@ -19,7 +19,7 @@ class ResidualStream : public Choice<kPlan> {
 
  protected:
   using Base::context_, Base::own_row_;
-  using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kOwnRows;
+  using Base::kRowsShape, Base::kTeams, Base::kThreads, Base::kOwnRows, Base::kQuarters;
   using Base::squares, Base::set_squares, Base::sum_quarters;
   using Base::team, Base::thread, Base::quarter, Base::row, Base::row_of_block;
   using typename Base::Sums;
@@ -34,6 +34,12 @@ class ResidualStream : public Choice<kPlan> {
       if (part + 1 < kRowsShape.parts) v = make_float2(low_part(v.x), low_part(v.y));
     }
   }
+
+  /// Lines that a row's experts have put out, and their weights.
+  struct RowLines {
+    int of[kPlan.model.mixture.used() + 1];
+    float weights[kPlan.model.mixture.used() + 1];
+  };
 
   /// `kVector`: those of the residual stream, or of what a block gives.
   template <int kVector = kPlan.squares>
@@ -196,6 +202,24 @@ class ResidualStream : public Choice<kPlan> {
     }
     keep(vector, tile, own_tile, v, weights);
   }
+  /// Adds up what a row's experts have put out, each times its weight, in the order of its choices, and adds that to the residual
+  /// stream, which the next phase reads from `stream`. `outputs`: of the tile's lines.
+  SOLITON_DEVICE void add_experts(const MatrixInstance& at, Vector stream, const RowLines& lines,
+                                  const float4* outputs, int tile, int own_tile) {
+    constexpr int kUsed = kPlan.model.mixture.used();
+    const uint4 weights = norm_weights(norm_row<kPlan>(at.phase, at.layer), tile);
+    float4 sum = kSumsBeginWithStream ? load_kept(own_tile) : make_float4(0, 0, 0, 0);
+    float4 parts[kUsed];
+    SOLITON_UNROLL
+    for (int i = 0; i < kUsed; ++i) parts[i] = load_global(outputs + lines.of[i] * kQuarters + quarter());
+    SOLITON_UNROLL
+    for (int i = 0; i < kUsed; ++i) {
+      sum = make_float4(fmaf(parts[i].x, lines.weights[i], sum.x), fmaf(parts[i].y, lines.weights[i], sum.y),
+                        fmaf(parts[i].z, lines.weights[i], sum.z), fmaf(parts[i].w, lines.weights[i], sum.w));
+    }
+    end_block(stream, tile, own_tile, {make_float2(sum.x, sum.y), make_float2(sum.z, sum.w)}, weights);
+  }
+
   /// Norms what a block gave by its row of the norms, and its factor, and adds it to the residual stream, which the next
   /// phase reads from `stream`, normed by the row behind that if it norms.
   SOLITON_DEVICE void add_block(const MatrixInstance& at, Vector stream, int tile, int own_tile) {

@@ -10,8 +10,8 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   using Base = IntegerMultiplier<kPlan>;
-  using Base::context_, Base::worker_, Base::input_, Base::kMostGroups, Base::kMmaRows, Base::kMmaBytes;
-  using Base::warpgroup, Base::own_groups, Base::pass, Base::issue, Base::end_chunk, Base::put_all;
+  using Base::kMostGroups, Base::kMmaRows, Base::kMmaBytes;
+  using Base::own_groups, Base::pass, Base::issue, Base::end_chunk, Base::put_all;
   template <int kMmas>
   using Weights = typename Base::template Weights<kMmas>;
 
@@ -68,12 +68,24 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     }
   }
 
- private:
+ protected:
+  using Base::context_, Base::worker_, Base::input_, Base::warpgroup, Base::tile_of_group;
   static constexpr int kSteps = kRowsShape.slot_columns({}) / kMmaColumns;
   static constexpr int kSets = 2;  // that a slot's products are made in: by registers
   static constexpr int kSetMmas = kSteps / kSets;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
 
+  SOLITON_DEVICE void load(Weights<kSetMmas>& weights, int slot, int set, int tile) const {
+    const uint4* fragments =
+        reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
+                                       tile * (kPageBytes / kGroupTiles)) +
+        context_.lane;
+    SOLITON_UNROLL
+    for (int k = 0; k < kSetMmas; ++k)
+      weights.mmas[k] = load_shared(fragments + (set * kSetMmas + k) * kWarpLanes);
+  }
+
+ private:
   /// While one set of products is made, the weights of the next are loaded.
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
@@ -125,16 +137,6 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     }
     end_chunk(sums);
     put_all(sums, count, put);
-  }
-
-  SOLITON_DEVICE void load(Weights<kSetMmas>& weights, int slot, int set, int tile) const {
-    const uint4* fragments =
-        reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
-                                       tile * (kPageBytes / kGroupTiles)) +
-        context_.lane;
-    SOLITON_UNROLL
-    for (int k = 0; k < kSetMmas; ++k)
-      weights.mmas[k] = load_shared(fragments + (set * kSetMmas + k) * kWarpLanes);
   }
 };
 

@@ -16,17 +16,17 @@ class WarpgroupTiles {
   SOLITON_DEVICE WarpgroupTiles(Context<kPlan>& context, int worker)
       : context_(context), worker_(worker), input_(context) {}
 
- protected:
-  static constexpr int kMmaRows = kBlockRows<kPlan> * kRowsShape.parts;
-  static constexpr int kMmaBytes = kMmaRows * kMmaColumns * 2;
-  static constexpr int kMostGroups =
-      kRowsShape.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of a warpgroup
-
   /// Weights of a warp's tile for a set of products.
   template <int kMmas>
   struct Weights {
     uint4 mmas[kMmas];
   };
+
+ protected:
+  static constexpr int kMmaRows = kBlockRows<kPlan> * kRowsShape.parts;
+  static constexpr int kMmaBytes = kMmaRows * kMmaColumns * 2;
+  static constexpr int kMostGroups =
+      kRowsShape.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of a warpgroup
 
   SOLITON_DEVICE int warpgroup() const { return worker_ / kGroupWarps; }
   SOLITON_DEVICE int tile_of_group() const { return worker_ % kGroupWarps; }

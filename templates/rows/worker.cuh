@@ -11,6 +11,8 @@
 #include "rows/epilogue.cuh"
 #include "rows/expert_multiplier.cuh"
 #include "rows/experts.cuh"
+#include "rows/group_rows.cuh"
+#include "rows/grouped_multiplier.cuh"
 #include "rows/merge.cuh"
 #include "rows/multiplier.cuh"
 #include "rows/warpgroup_multiplier.cuh"
@@ -38,7 +40,13 @@ class Worker {
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     begin_phase();
-    if constexpr (kMixes<kPlan>) {
+    if constexpr (kGroups<kPlan>) {
+      if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
+        multiplier_.multiply_groups(stream_, at.phase, met_);
+        mark(context_, &PhaseRecord::last);
+        return finish_phase();
+      }
+    } else if constexpr (kMixes<kPlan>) {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
       if (experts.axis == ExpertAxis::kRows) {
         ExpertChooser<kPlan>(context_, worker_).choose(experts.routes, at.layer);
@@ -57,7 +65,7 @@ class Worker {
       mark(context_, &PhaseRecord::last);
     }
     epilogue_.end(at.phase);
-    if constexpr (kMixes<kPlan>) {
+    if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       if (at.phase.output == OutputKind::kRouter) epilogue_.report_routes(run);
     }
     if constexpr (kShape<kPlan>.row_blocks == 1) {  // else the host draws for no row
@@ -77,6 +85,22 @@ class Worker {
   SOLITON_DEVICE void norm_block(const MatrixInstance& at) {
     begin_phase();
     epilogue_.norm_block(at, kStreamTable<kPlan>.after[at.phase.number], met_);
+    finish_phase();
+  }
+
+  SOLITON_DEVICE void choose(const MatrixInstance& at) {
+    begin_phase();
+    RowGrouper<kPlan>(context_, worker_).choose(at.layer);
+    finish_phase();
+  }
+  SOLITON_DEVICE void group(const MatrixInstance& at) {
+    begin_phase();
+    RowGrouper<kPlan>(context_, worker_).group(at.layer, met_);
+    finish_phase();
+  }
+  SOLITON_DEVICE void ungroup(const MatrixInstance& at) {
+    begin_phase();
+    epilogue_.ungroup(at, kStreamTable<kPlan>.after[at.phase.number]);
     finish_phase();
   }
 
@@ -217,7 +241,9 @@ class Worker {
   int worker_;
   PageStream<kPlan> stream_;
   using WarpMultiplier = std::conditional_t<kMixes<kPlan>, ExpertMultiplier<kPlan>, Multiplier<kPlan>>;
-  std::conditional_t<kShape<kPlan>.warpgroups, WarpgroupMultiplier<kPlan>, WarpMultiplier> multiplier_;
+  using GroupMultiplier =
+      std::conditional_t<kGroups<kPlan>, GroupedMultiplier<kPlan>, WarpgroupMultiplier<kPlan>>;
+  std::conditional_t<kShape<kPlan>.warpgroups, GroupMultiplier, WarpMultiplier> multiplier_;
   Epilogue<kPlan> epilogue_;
   Attention<kPlan> attention_;
   uint32_t met_ = 0;  // parity of the workers' next meeting

@@ -46,7 +46,8 @@ std::string vector_constant(const Plan& plan, int vector) {
 void expect_phases(const Plan& plan, const std::vector<PhaseText>& emitted) {
   static const std::map<std::string, std::string> kMatrices = {
       {"qkv", "kQkv"}, {"o", "kO"}, {"gate_up", "kGateUp"}, {"down", "kDown"}, {"lm_head", "kLmHead"}};
-  constexpr const char* kKinds[] = {"kMatrix", "kAttention", "kNormHeads", "kNormBlock"};
+  constexpr const char* kKinds[] = {"kMatrix", "kAttention", "kNormHeads", "kNormBlock",
+                                    "kChoose", "kGroup",     "kUngroup"};
   constexpr const char* kInputs[] = {"kVector", "kNormed", "kHidden"};
   constexpr const char* kOutputs[] = {"kRotary", "kResidual", "kSwiglu", "kLogits"};
   ASSERT_EQ(emitted.size(), plan.phases.size());

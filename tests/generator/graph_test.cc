@@ -154,6 +154,23 @@ TEST(Graph, HeadsAreNormedBetweenQkvAndAttention) {
   EXPECT_EQ(named(graph.vectors, "unnormed").elements, (4 + 2) * 64);
 }
 
+// A mixture's rows choose, are grouped, and are added up again; kernels that do not group them have all other vectors, in the
+// same places.
+TEST(Graph, GroupsTheRowsOfAMixture) {
+  const ModelFacts facts = shipped_model("qwen3-30b-a3b").facts;
+  const Graph plain = build_rows_graph(facts);
+  const Graph grouped = build_rows_graph(facts, true);
+  ASSERT_EQ(grouped.vectors.size(), plain.vectors.size() + 3);
+  for (size_t i = 0; i < plain.vectors.size(); ++i) EXPECT_EQ(grouped.vectors[i].name, plain.vectors[i].name);
+  std::vector<std::string> names;
+  for (const GraphOp& op : grouped.kinds[0].ops) names.push_back(op.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"qkv", "norm_heads", "attention", "o", "router", "choose",
+                                             "group", "gate_up", "down", "ungroup"}));
+  for (size_t i = 5; i < names.size(); ++i)
+    EXPECT_EQ(grouped.kinds[0].ops[i].reads, grouped.kinds[0].ops[i - 1].writes) << names[i];
+  EXPECT_EQ(grouped.kinds[0].ops.back().writes, plain.kinds[0].ops.back().writes);
+}
+
 // head_dim need not be hidden / num_heads.
 TEST(Graph, HeadsNeedNotAddUpToHidden) {
   ModelFacts facts = shipped_model("tiny-stories").facts;

@@ -40,8 +40,7 @@ inline PlanChoices shipped_choices(const std::string& model, const std::string& 
 
 /// A plan as generate() makes it, not verified.
 inline Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices = {}) {
-  const Graph graph = choices.rows > 1 ? build_rows_graph(model.facts) : build_graph(model.facts);
-  Plan plan = partition(graph, model, gpu, choices);
+  Plan plan = partition(step_of(model.facts, gpu, choices), model, gpu, choices);
   place(plan, choices);
   predict(plan);
   return plan;
