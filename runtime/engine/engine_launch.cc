@@ -169,7 +169,8 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
                   .max_item_tiles = max_item_tiles(descriptor),
                   .resident_tokens = descriptor.resident_tokens,
                   .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
-                  .item_costs = static_cast<double>(PlanPolicy(descriptor.plan->shape()).item_weight)},
+                  .item_costs = static_cast<double>(PlanPolicy(descriptor.plan->shape()).item_weight),
+                  .ends_rows = descriptor.plan->ends_rows()},
         library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
   }
   return *planner;
@@ -342,8 +343,10 @@ void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams
                                tree_partial_words(facts.num_heads / facts.num_kv_heads, facts.head_dim);
   if (card.partials.bytes() < partial_bytes)
     card.partials = DeviceMemory(library_.functions(), partial_bytes);
-  library_.check(library_.functions().fill(card.partials.as<void>(), kMissingByte, partial_bytes),
-                 "clear the partial results");
+  if (partial_bytes > 0) {
+    library_.check(library_.functions().fill(card.partials.as<void>(), kMissingByte, partial_bytes),
+                   "clear the partial results");
+  }
   const size_t tokens = card.input.add<int32_t>(request.tokens);
   const size_t first_item = card.input.add<int32_t>(plan.first_item);
   const size_t items = card.input.add<TreeItem>(plan.items);

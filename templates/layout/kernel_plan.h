@@ -265,6 +265,13 @@ struct KernelPlan {
     }
     return most;
   }
+  /// Are there CTAs that share the columns of tiles?
+  SOLITON_HOST_DEVICE constexpr bool shares_columns() const {
+    for (int i = 0; i < num_phases; ++i) {
+      if (phases[i].column_slices > 1) return true;
+    }
+    return false;
+  }
   /// Do sums of a phase's tiles go through the workspace?
   SOLITON_HOST_DEVICE constexpr bool puts_sums(const Phase& phase) const {
     return warpgroups && phase.kind == PhaseKind::kMatrix &&
@@ -284,6 +291,10 @@ struct KernelPlan {
   /// Do new tokens come through the ring like those of the cache? Else an item has room for all of a step beside its queries.
   SOLITON_HOST_DEVICE constexpr bool streams_new_tokens() const {
     return shape().streams_new_tokens && attends_together();
+  }
+  /// Do items that have all tokens of their rows write what the next phase reads, with no partial results?
+  SOLITON_HOST_DEVICE constexpr bool ends_rows() const {
+    return streams_new_tokens() && !model.attention.sinks && !model.ordered && num_cards == 1;
   }
   SOLITON_HOST_DEVICE constexpr int item_tail_bytes() const {
     return streams_new_tokens() ? 0 : 2 * qkv_layout().tail_bytes();

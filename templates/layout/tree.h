@@ -36,7 +36,9 @@ struct alignas(16) TreeItem {
   int32_t end_row = 0;
   int32_t first_new = 0;  // rows whose new tokens are in the slice: read from the rows, not from pages
   int32_t end_new = 0;
-  int32_t first_partial = 0;  // place of the result of first_row; the next row's is one further
+  int32_t first_partial =
+      0;  // place of the result of first_row; the next row's is one further. -1: there is nothing to
+          // merge, the rows see no tokens but the item's; see KernelPlan::ends_rows()
   int32_t undivided =
       0;  // 1: a tile of queries is one worker's, so that bits do not depend on how many others
           // the item has

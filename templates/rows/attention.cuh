@@ -240,8 +240,14 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       if (phase.unmerged < kItemSlots) wait_item(items_ - phase.unmerged);
       merge_parts(state, role);
     }
-    if (works && role.part == 0)
-      state.write(context_.item(opaque(index)), query_tile, context_.params.partials, context_.lane);
+    if (works && role.part == 0) {
+      const TreeItem item = context_.item(opaque(index));
+      if (kPlan.ends_rows() && item.first_partial < 0) {
+        state.write_last(context_, item, query_tile);
+      } else {
+        state.write(item, query_tile, context_.params.partials, context_.lane);
+      }
+    }
   }
 }
 

@@ -126,6 +126,10 @@ class Epilogue : public Outputs<kPlan> {
     const int most = of_slices(end_tile - begin + sums.slices() - 1, sums.slices()) - team();
     const int left = run.count - first < most ? run.count - first : most;
     const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
+    if constexpr (kSumsBeginWithStream && !kPlan.shares_columns() && !OutputBiases<kPlan>::kIsThere) {
+      if (at.phase.output == OutputKind::kResidual)
+        return end_whole_tiles(at, run, sums, begin, first, count);
+    }
     constexpr int kBroughtWords = kRowsShape.brought_words;
     constexpr int kAtOnce = kBroughtWords / 2;  // sums, and what is brought beside them
     uint4* words = context_.template region<uint4>(RegionId::kTiles) +
@@ -316,6 +320,52 @@ class Epilogue : public Outputs<kPlan> {
   }
 
  private:
+  /// What a thread needs of one of its tiles, of some of its rows.
+  static constexpr int kRowsAtOnce = 2;
+  struct OwnPiece {
+    float4 sums[kRowsAtOnce];
+    float4 before[kRowsAtOnce];
+    uint4 weights;
+  };
+  /// The same of the residual stream where no columns are shared: registers, no longer full, hold a piece while the next one is on
+  /// its way.
+  SOLITON_DEVICE void end_whole_tiles(const MatrixInstance& at, const TileRun& run,
+                                      const PartialSums<kPlan>& sums, int begin, int first, int count) {
+    constexpr int kPieces = kOwnRows / kRowsAtOnce;  // of a tile
+    const int pieces = count * kPieces;
+    const auto own_tile = [&](int piece) { return first + piece / kPieces * kTeams; };
+    const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };
+    const auto on_rows = [&](int piece, const auto& visit) {
+      SOLITON_UNROLL
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        own_row_ = piece % kPieces * kRowsAtOnce + k;
+        visit(k);
+      }
+    };
+    const auto load = [&](OwnPiece& own, int piece) {
+      on_rows(piece, [&](int k) {
+        own.sums[k] = sums.whole(own_tile(piece) - begin, row_of_block(), quarter());
+        own.before[k] = load_kept(own_tile(piece));
+      });
+      own.weights = load_ahead(at, tile_at(piece)).words;
+    };
+    OwnPiece next = {};
+    if (pieces > 0) load(next, 0);
+    SOLITON_NO_UNROLL
+    for (int piece = 0; piece < pieces; ++piece) {
+      const OwnPiece own = next;
+      if (piece + 1 < pieces) load(next, piece + 1);
+      on_rows(piece, [&](int k) {
+        const float4 v = own.sums[k];
+        const float4 before = own.before[k];
+        this->end_block(
+            at.phase.output_vector, tile_at(piece), own_tile(piece),
+            {make_float2(v.x + before.x, v.y + before.y), make_float2(v.z + before.z, v.w + before.w)},
+            own.weights);
+      });
+    }
+  }
+
   /// Of a tile of an expert whose pairs all workers multiply what the other half of them has summed, see shares_pairs().
   SOLITON_DEVICE Sums add_shared_pairs(const MatrixPhase& phase, int tile, int t, Sums sums) const {
     if constexpr (kMixes<kPlan> && !kGroups<kPlan> && kColumnWarps<kPlan> < kWorkers) {

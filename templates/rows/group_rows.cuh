@@ -109,27 +109,37 @@ class RowGrouper {
       return expert < kExperts ? static_cast<int>(load_shared(pairs_of(expert))) : 0;
     };
     const auto width_of_last = [&](int pairs) { return group_width((pairs - 1) % kMostBlockRows + 1); };
+    const auto costs_of = [&](int pairs, int count) {
+      const int of_full = GroupedRows::piece_cost(kMostBlockRows);
+      return count == 0 ? 0 : (count - 1) * of_full + GroupedRows::piece_cost(width_of_last(pairs));
+    };
     int own_groups = 0;
     int own_lines = 0;
+    int own_costs = 0;
     SOLITON_NO_UNROLL
     for (int i = 0; i < kOwn; ++i) {
       const int pairs = pairs_at(i);
       const int count = ceil_divide(pairs, kMostBlockRows);
       own_groups += count;
       own_lines += count == 0 ? 0 : (count - 1) * kMostBlockRows + width_of_last(pairs);
+      own_costs += costs_of(pairs, count);
     }
     int end_group = own_groups;
     int end_line = own_lines;
+    int end_cost = own_costs;
     SOLITON_UNROLL
     for (int delta = 1; delta < kWarpLanes; delta *= 2) {
       const int groups_before = shuffle(end_group, (context_.lane - delta) & (kWarpLanes - 1));
       const int lines_before = shuffle(end_line, (context_.lane - delta) & (kWarpLanes - 1));
+      const int costs_before = shuffle(end_cost, (context_.lane - delta) & (kWarpLanes - 1));
       if (context_.lane < delta) continue;
       end_group += groups_before;
       end_line += lines_before;
+      end_cost += costs_before;
     }
     int group = end_group - own_groups;
     int line = end_line - own_lines;
+    int cost = end_cost - own_costs;
     SOLITON_NO_UNROLL
     for (int i = 0; i < kOwn; ++i) {
       const int pairs = pairs_at(i);
@@ -137,11 +147,12 @@ class RowGrouper {
       for (int first = 0; first < pairs; first += kMostBlockRows) {
         const int left = pairs - first;
         const int count = left < kMostBlockRows ? left : kMostBlockRows;
-        groups.set(group++, {context_.lane * kOwn + i, line, count, first});
+        groups.set(group++, {context_.lane * kOwn + i, line, count, first, cost});
         line += group_width(count);
+        cost += GroupedRows::piece_cost(group_width(count));
       }
     }
-    if (context_.lane == kWarpLanes - 1) groups.set_count(end_group);
+    if (context_.lane == kWarpLanes - 1) groups.set_count(end_group, end_cost);
     warp_sync();
   }
 

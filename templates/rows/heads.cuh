@@ -72,57 +72,88 @@ SOLITON_DEVICE JointScales joint_scales(const Context<kPlan>& context, int row, 
   return {scale, scale};
 }
 
-/// Norms and rotates this card's heads of q and k of all rows: by all warps of its CTAs, which have numbers `first`,
-/// first + stride, ...; as many heads at a time as a warp holds.
+/// A lane's share of a head of q or k of a row, on its way through norm and rotation.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int stride, int layer) {
-  constexpr int kLanes = HeadNorm<kPlan>::kLanes;
-  constexpr int kAtOnce = kWarpLanes / kLanes;
-  const int card_queries = context.card_kv_heads() * kPlan.model.group();
-  const int card_heads = card_queries + context.card_kv_heads();
-  const int num_heads = context.params.tree.num_rows * card_heads;
-  SOLITON_NO_UNROLL
-  for (int i = first * kAtOnce; i < num_heads; i += stride * kAtOnce) {
-    const int index = i + context.lane / kLanes;
-    const bool present = index < num_heads;
-    const int row = present ? index / card_heads : 0;
+struct HeadOnItsWay {
+  static constexpr bool kHasHalves =
+      kPlan.model.head_pieces() > 1;  // does a lane have dims of both halves of a head?
+
+  int row;
+  int head;  // of the model
+  bool present;
+  float4 value;
+  float4 second;  // of the rear half
+  JointScales joint;
+  HeadNorm<kPlan> norm;
+
+  /// `index`: among this card's heads of all rows. Collective of the lanes that hold the head.
+  SOLITON_DEVICE void load(const Context<kPlan>& context, int index, int num_heads, int layer) {
+    const int card_queries = context.card_kv_heads() * kPlan.model.group();
+    const int card_heads = card_queries + context.card_kv_heads();
+    present = index < num_heads;
+    row = present ? index / card_heads : 0;
     const int of_card = index % card_heads;
-    const int head = of_card < card_queries ? context.head_of_model(of_card)
-                                            : kPlan.model.num_heads +
-                                                  (of_card - card_queries) * kPlan.num_cards + context.card();
-    const int dim = context.lane % kLanes * 4;
-    const auto load = [&](int first) {
-      return present ? load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, first)))
+    head = of_card < card_queries
+               ? context.head_of_model(of_card)
+               : kPlan.model.num_heads + (of_card - card_queries) * kPlan.num_cards + context.card();
+    const auto load_at = [&](int dim) {
+      return present ? load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, dim)))
                      : make_float4(0, 0, 0, 0);
     };
-    const auto put = [&](int first, const float4& v) {
-      for (int pair = 0; pair < 4; pair += 2) {
-        const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
-        if (head < kPlan.model.num_heads) {
-          put_query(context, head / kPlan.model.group(),
-                    row * kPlan.model.group() + head % kPlan.model.group(), first + pair, two);
-        } else {
-          put_key(context, head - kPlan.model.num_heads, row, first + pair, two);
-        }
-      }
-    };
-    const JointScales joint = joint_scales(context, row, head);
-    float4 v = load(dim);
-    HeadNorm<kPlan> norm;
+    value = load_at(first_dim(context));
+    if constexpr (kHasHalves) second = load_at(first_dim(context) + kPlan.model.head_dim / 2);
+    joint = joint_scales(context, row, head);
     norm.load(context.params, {layer, context.position(row), head >= kPlan.model.num_heads, present, head},
               context.lane);
-    if constexpr (kPlan.model.head_pieces() == 1) {
-      v = norm.finish(v, context.lane, joint);
-      if (!present) continue;
-      put(dim, v);
+  }
+
+  SOLITON_DEVICE void finish(const Context<kPlan>& context) {
+    const int dim = first_dim(context);
+    if constexpr (kHasHalves) {
+      norm.finish(value, second, joint);
+      put(context, dim + kPlan.model.head_dim / 2, second);
     } else {
-      constexpr int kHalf = kPlan.model.head_dim / 2;
-      float4 second = load(dim + kHalf);
-      norm.finish(v, second, joint);
-      if (!present) continue;
-      put(dim, v);
-      put(dim + kHalf, second);
+      value = norm.finish(value, context.lane, joint);
     }
+    put(context, dim, value);
+  }
+
+ private:
+  static SOLITON_DEVICE int first_dim(const Context<kPlan>& context) {
+    return context.lane % HeadNorm<kPlan>::kLanes * 4;
+  }
+  SOLITON_DEVICE void put(const Context<kPlan>& context, int dim, const float4& v) const {
+    if (!present) return;
+    constexpr int kGroup = kPlan.model.group();
+    for (int pair = 0; pair < 4; pair += 2) {
+      const float2 two = pair == 0 ? make_float2(v.x, v.y) : make_float2(v.z, v.w);
+      if (head < kPlan.model.num_heads) {
+        put_query(context, head / kGroup, row * kGroup + head % kGroup, dim + pair, two);
+      } else {
+        put_key(context, head - kPlan.model.num_heads, row, dim + pair, two);
+      }
+    }
+  }
+};
+
+/// Norms and rotates this card's heads of q and k of all rows: by all warps of its CTAs, which have numbers `first`,
+/// first + stride, ...; as many heads at a time as a warp holds, and of many rows the loads of several times on their way at
+/// once.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int stride, int layer) {
+  constexpr int kHeads = kWarpLanes / HeadNorm<kPlan>::kLanes;
+  constexpr int kAtOnce = kShape<kPlan>.normed_heads;
+  const int num_heads = context.params.tree.num_rows * context.card_kv_heads() * (kPlan.model.group() + 1);
+  SOLITON_NO_UNROLL
+  for (int i = first * kHeads; i < num_heads; i += kAtOnce * stride * kHeads) {
+    HeadOnItsWay<kPlan> heads[kAtOnce];
+    SOLITON_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int index = i + k * stride * kHeads + context.lane / HeadNorm<kPlan>::kLanes;
+      heads[k].load(context, index, num_heads, layer);
+    }
+    SOLITON_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) heads[k].finish(context);
   }
 }
 

@@ -299,7 +299,7 @@ SOLITON_DEVICE MergedUnit merge_units(const Context<kPlan>& context, int unit, i
     merge.add(at.first_step <= context.step ? at.partial : -1);
     if (goes_on(first + Merge::kPartials)) merge.clear();
   }
-  merge.publish(layer, is_there);
+  merge.publish(layer, is_there && (!kPlan.ends_rows() || count > 0));
   return {is_there ? unit : -1, merge.own()};
 }
 
@@ -310,6 +310,8 @@ SOLITON_DEVICE MergedUnit merge_all(const Context<kPlan>& context, int worker, i
   constexpr int kStride = Context<kPlan>::kUnitStride;
   const int units = context.num_units();
   MergedUnit last;
+  if (kPlan.ends_rows() && context.params.tree.partials_per_head == 0)
+    return last;  // attention wrote all itself
   SOLITON_NO_UNROLL
   for (int first = context.first_unit(worker); first < units; first += Merge::kUnits * kStride) {
     clear_partials(context, last);

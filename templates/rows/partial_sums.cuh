@@ -79,6 +79,12 @@ class PartialSums {
   /// From an own tile to the next.
   SOLITON_DEVICE int tile_words() const { return slices_ * kSliceWords; }
 
+  /// A quarter of a row's sums of the CTA's `own_tile`th tile, of those at hand, where one CTA has all columns: its workers have
+  /// met.
+  SOLITON_DEVICE float4 whole(int own_tile, int row, int quarter) const {
+    return without_tag<kSumTagMask>(load_relaxed(first(own_tile, row, quarter)));
+  }
+
   /// Adds the slices of pieces `first` to end - 1 to what was before, in order, and puts them to `words`; behind them what
   /// is brought beside them. `before(piece)`, `ahead(piece)`; `from`: of piece `first`, and so much further, behind(i), of
   /// the i-th after it.

@@ -93,4 +93,32 @@ SOLITON_DEVICE void QueryState<kPlan>::write(const TreeItem& item, int query_til
   }
 }
 
+/// Of an item that has all tokens of its rows: writes their outputs as the next phase reads them. Of 32 dims a lane has a
+/// whole block of 8 columns.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void QueryState<kPlan>::write_last(const Context<kPlan>& context, const TreeItem& item,
+                                                  int query_tile) const {
+  constexpr int kHeads = kPlan.model.group();
+  unsigned char* heads = context.template workspace<unsigned char>(kPlan.heads_out().offset);
+  const int lane = context.lane;
+  SOLITON_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    float sum = sum_[h];
+    for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
+    const int row = query / kHeads;
+    if (row < item.first_row || row >= item.end_row) continue;
+    const float scale = 1.0f / sum;
+    const int column = (item.kv_head * kHeads + query % kHeads) * kHeadDim + lane % 4 * 2;
+    SOLITON_UNROLL
+    for (int i = 0; i < 2 * kOutputSteps; i += 4) {
+      const auto packed = [&](int k) {
+        return pack_bf16(output_[i + k][2 * h] * scale, output_[i + k][2 * h + 1] * scale);
+      };
+      store_global(reinterpret_cast<uint4*>(heads + activation_offset(kShape<kPlan>, 0, row, column + i * 8)),
+                   make_uint4(packed(0), packed(1), packed(2), packed(3)));
+    }
+  }
+}
+
 }  // namespace soliton::rows

@@ -225,6 +225,7 @@ class QueryState {
   SOLITON_DEVICE void give_part(float4* part, int lane) const;
   SOLITON_DEVICE void take_part(const float4* part, int lane);
   SOLITON_DEVICE void write(const TreeItem& item, int query_tile, float* partials, int lane);
+  SOLITON_DEVICE void write_last(const Context<kPlan>& context, const TreeItem& item, int query_tile) const;
 
  private:
   static SOLITON_DEVICE void take_capped(const PageScores& page, TileScores& scores) {

@@ -203,7 +203,7 @@ class ResidualStream : public Choice<kPlan> {
     keep(vector, tile, own_tile, v, weights);
   }
   /// Adds up what a row's experts have put out, each times its weight, in the order of its choices, and adds that to the residual
-  /// stream, which the next phase reads from `stream`. `outputs`: of the tile's lines.
+  /// stream, which the next phase reads from `stream`. `outputs`: of the tile's lines. Registers have no room for two tiles.
   SOLITON_DEVICE void add_experts(const MatrixInstance& at, Vector stream, const RowLines& lines,
                                   const float4* outputs, int tile, int own_tile) {
     constexpr int kUsed = kPlan.model.mixture.used();

@@ -67,6 +67,54 @@ TEST_P(TreePlanRules, DraftsAreComplete) {
   }
 }
 
+// Of a long chunk of a prompt rows are left whole: nothing is merged, and CTAs have as much to do.
+TEST(TreePlan, LeavesRowsOfALongChunkWhole) {
+  TreeShape shape = kLargeShape;
+  shape.max_item_rows = 32;
+  shape.ends_rows = true;
+  for (const int num_tokens : {0, 100, 3072}) {
+    TreePlanner planner(shape, kLargeCosts, kBalanced);
+    KvTree tree = grown({{1, num_tokens}});
+    tree.draft(tree.branches()[0], chain(1024));
+    TreePlan plan;
+    planner.plan(snapshot_of(tree), 1, plan);
+    EXPECT_EQ(plan.partials_per_head, 0) << num_tokens;
+    EXPECT_TRUE(plan.merges.empty()) << num_tokens;
+    expect_dealt_once(plan, snapshot_of(tree), shape);
+    expect_complete(plan, snapshot_of(tree), shape.num_kv_heads, 0);
+    EXPECT_LE(static_cast<double>(plan.planned.makespan_ps),
+              1.05 * static_cast<double>(plan.planned.bound_ps));
+  }
+}
+
+// A chunk of few rows is cut as before: some CTAs would have nothing to do.
+TEST(TreePlan, CutsRowsOfAShortChunk) {
+  TreeShape shape = kLargeShape;
+  shape.max_item_rows = 32;
+  shape.ends_rows = true;
+  TreePlanner planner(shape, kLargeCosts, kBalanced);
+  KvTree tree = grown({{1, 8000}});
+  tree.draft(tree.branches()[0], chain(64));
+  TreePlan plan;
+  planner.plan(snapshot_of(tree), 1, plan);
+  EXPECT_GT(plan.partials_per_head, 0);
+  expect_complete(plan, snapshot_of(tree), shape.num_kv_heads, 0);
+}
+
+// Where items end rows, those with tokens in several slices are merged all the same.
+TEST(TreePlan, EndsRowsThatOneItemHas) {
+  TreeShape shape = kSmallShape;
+  shape.ends_rows = true;
+  TreePlanner small(shape, kLargeCosts, {.rule = SliceRule::kBalanced, .min_tokens = 64});
+  for (const int num_tokens : {0, 1, 64, 300}) {
+    for (const int own : {1, 65}) {
+      KvTree tree = grown({{1, num_tokens}, {3, own}});
+      tree.draft(tree.branches()[0], chain(100));
+      expect_sound(tree, small, shape, 1);
+    }
+  }
+}
+
 TEST_P(TreePlanRules, RandomTreesAreComplete) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -23,6 +23,7 @@ constexpr int kMaxCtas = 1 << kCtaBits;
 constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
 constexpr int kLimitEighths[] = {8, 7, 9, 6, 4};  // parts of the limit that are tried
 constexpr double kGoodEnough = 1.02;              // a makespan as close to the limit ends the search
+constexpr double kWholeEnough = 1.05;             // or to the mean, where nothing is to be merged then
 
 Error misuse(std::string_view what, std::string_view expected, double found) {
   return Error(ExitCode::kInternal, fmt::format("tree plan: {}: expected {}, got {}", what, expected, found));
@@ -101,6 +102,8 @@ void TreePlanner::plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan) 
   } else {
     slice_by_time(tree);
   }
+  if (shape_.ends_rows && limits_.rule != SliceRule::kFixed)
+    end_rows(tree);  // else bits might depend on others
   plan.pages.assign(tree.pages.begin(), tree.pages.end());
   plan.num_steps = num_steps_;
   plan.partials_per_head = partials_per_head_;
@@ -247,8 +250,48 @@ void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
   deal();
 }
 
+/// An item for all tokens of its rows, if that is nearly as even: nothing is merged then.
+bool TreePlanner::slice_whole(const TreeSnapshot& tree) {
+  const auto is_there = [](const NodeCost& node) { return node.num_tokens > 0; };
+  if (!shape_.ends_rows || std::count_if(costs_.begin(), costs_.end(), is_there) != 1) return false;
+  for (NodeCost& node : costs_) node.slice_tokens = round_up(std::max(node.num_tokens, 1), kKvPageTokens);
+  cut(tree);
+  deal();
+  int64_t total = 0;
+  for (const Work& work : works_) total += work.cost_ps * shape_.num_kv_heads;
+  const double mean = static_cast<double>(total) / shape_.num_ctas;
+  return static_cast<double>(planned_.makespan_ps) <= kWholeEnough * mean;
+}
+
+/// Rows of which an item has all tokens have nothing to merge.
+void TreePlanner::end_rows(const TreeSnapshot& tree) {
+  num_slices_.assign(tree.rows.size(), 0);
+  for (const NodeSlices& of_node : node_slices_) {
+    for (int32_t s = of_node.first; s < of_node.end; ++s) {
+      for (int row = slices_[s].first_row; row < slices_[s].end_row; ++row) ++num_slices_[row];
+    }
+  }
+  const auto is_whole = [&](int first_row, int end_row) {
+    return std::all_of(num_slices_.begin() + first_row, num_slices_.begin() + end_row,
+                       [](int32_t slices) { return slices == 1; });
+  };
+  bool merges = false;
+  for (Slice& slice : slices_) {
+    if (is_whole(slice.first_row, slice.end_row)) {
+      slice.first_partial = -1;
+    } else {
+      merges = true;
+    }
+  }
+  for (Work& work : works_) {
+    if (is_whole(work.item.first_row, work.item.end_row)) work.item.first_partial = -1;
+  }
+  if (!merges) partials_per_head_ = 0;
+}
+
 /// In a line, unless slices of one length a node are done sooner.
 void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
+  if (slice_whole(tree)) return;
   const int64_t mean = slice_in_line(tree);
   const int64_t makespan = planned_.makespan_ps;
   if (mean > 0 && static_cast<double>(makespan) <= kGoodEnough * static_cast<double>(mean)) return;
@@ -508,7 +551,7 @@ void TreePlanner::write_items(TreePlan& plan) {
     TreeItem item = works_[index].item;
     for (item.kv_head = 0; item.kv_head < shape_.num_kv_heads; ++item.kv_head) {
       plan.items[cursors_[bin(item, dealt_[next++])]++] = item;
-      item.first_partial += partials_per_head_;
+      if (item.first_partial >= 0) item.first_partial += partials_per_head_;
     }
   }
 }
@@ -529,6 +572,7 @@ void TreePlanner::write_rows(const TreeSnapshot& tree, TreePlan& plan) {
       const NodeSlices& slices = node_slices_[path_[i]];
       for (int32_t s = slices.first; s < slices.end; ++s) {
         if (index < slices_[s].first_row || index >= slices_[s].end_row) continue;
+        if (slices_[s].first_partial < 0) continue;  // an item ends the row
         plan.merges.push_back(
             {slices_[s].first_partial + index - slices_[s].first_row, slices_[s].first_step});
       }

@@ -13,7 +13,8 @@
 //   its neighbours and with the step at which a plan was made.
 // - SliceRule::kFixed, by the node's length alone: the same branch has the same slices alone or among others,
 //   whenever it was planned, so where node boundaries are equal, its bits are too.
-// Slices begin at pages.
+// Slices begin at pages. Of a long chunk of a prompt rows are left whole, if CTAs can share them as evenly: then nothing is to be
+// merged.
 //
 // Nodes under a page get items of their own too: a tile that spans nodes would need a row interval a token.
 #pragma once
@@ -39,7 +40,8 @@ struct TreeShape {
   /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
   int resident_tokens = 0;
   int streamed_query_tiles = kWorkers;
-  double item_costs = 1;  // times TreeCosts::item_us that an item takes
+  double item_costs = 1;   // times TreeCosts::item_us that an item takes
+  bool ends_rows = false;  // KernelPlan::ends_rows()
 };
 
 enum class SliceRule {
@@ -137,6 +139,8 @@ class TreePlanner {
   int64_t total_ps(int64_t limit_ps) const;
   int64_t least_limit() const;
   void slice_by_time(const TreeSnapshot& tree);
+  bool slice_whole(const TreeSnapshot& tree);
+  void end_rows(const TreeSnapshot& tree);
   bool choose_slices(int64_t limit_ps);
   void slice_by_length(const TreeSnapshot& tree);
   void slice_evenly(const TreeSnapshot& tree);
@@ -176,6 +180,7 @@ class TreePlanner {
   std::vector<int64_t> line_loads_;  // of the CTAs of a KV head
   std::vector<int32_t> cursors_;     // [2 * num_ctas]: next place in the plan's items
   std::vector<int32_t> path_;        // nodes above a row
+  std::vector<int32_t> num_slices_;  // of each row
 };
 
 }  // namespace soliton
