@@ -6,7 +6,8 @@
 //
 // A launch decodes several tokens of every row, and ends early, behind the step that it is at, when something else is to
 // be done: a row has ended, somebody has come for whom there is a row, or has gone. While prompts are fed, steps hold
-// chunks of them beside the rows that decode, or alternate with theirs where rows are few. Where pages run out, the
+// chunks of them beside the rows that decode, or alternate with theirs where rows are few. The step that ends a prompt
+// chooses the first token behind it too. Where pages run out, the
 // latest that came is sent back to the head of the queue; its tokens are fed again later, and it goes on as it would
 // have. What a launch chose last is told while the next one runs, which waits for nothing but what it needs. Who follows
 // a grammar has a row when the tokens that may be next have been found, by other threads; until then the others go on.
@@ -145,6 +146,7 @@ class Scheduler {
     int num_to_feed() const { return static_cast<int>(tokens.size()) - 1 - num_fed; }
     bool is_fed() const { return branch && num_to_feed() == 0; }
     bool decodes() const { return is_fed() && mask_news == nullptr && generation().max_tokens > 0; }
+    bool chooses_at_its_end() const;
     /// Whether a step's logits come to the host for its sake.
     bool wants_logits() const { return generation().num_best > 0 || generation().adjustment != nullptr; }
     bool scores() const {
@@ -159,6 +161,7 @@ class Scheduler {
   struct Chunk {
     Sequence* sequence = nullptr;
     int num_tokens = 0;
+    bool ends = false;  // with the last token of the text: the step chooses what follows
   };
 
   /// A row of a step that is fed a token of a prompt whose next one is to be told as likely as it was.
@@ -166,6 +169,24 @@ class Scheduler {
     Sequence* sequence = nullptr;
     size_t next = 0;  // which token of the prompt that is
     size_t row = 0;
+  };
+
+  /// What a step is given: a row's token, and where some row needs it, how each is drawn.
+  struct StepInput {
+    std::map<Branch, Chunk> by_branch;  // without tokens: of a sequence that decodes, or has no rows
+    bool chooses = false;               // in some row
+    bool scores = false;
+    bool draws = false;
+    bool penalises = false;
+    bool forbids = false;
+    bool wants_logits = false;
+    bool wants_logprobs = false;
+    std::vector<int32_t> stop_tokens;
+    std::vector<int32_t> tokens;  // [rows], as the next three, or empty
+    std::vector<RowSampling> sampling;
+    std::vector<std::vector<int32_t>> past;
+    std::vector<std::span<const uint32_t>> allowed;
+    std::vector<ScoredRow> scored;
   };
 
   // scheduler.cc
@@ -215,6 +236,8 @@ class Scheduler {
   void work_on_rows();
   void decode(int max_steps);
   int reserve_steps(int max_steps);
+  StepInput lay_out(std::span<const Chunk> chunks, int num_steps);
+  void add_row(const SnapshotRow& row, StepInput& input);
   void step(std::span<const Chunk> chunks, int num_steps);
   bool take(std::span<const int32_t> chosen);
   std::vector<GeneratedToken> tokens_of_rows(std::span<const int32_t> chosen);

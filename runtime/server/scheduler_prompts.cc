@@ -35,11 +35,20 @@ std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
     Sequence* const sequence = room > 0 ? next_to_feed(chunks) : nullptr;
     if (sequence == nullptr) return chunks;
     if (!sequence->branch) begin(*sequence);
-    if (sequence->num_to_feed() == 0) continue;  // all of it is cached: it takes a row and decodes
+    const int num_left = sequence->num_to_feed();
+    if (num_left == 0) continue;  // all of it is cached: it takes a row and decodes
     const int most = sequence->scores() ? std::min(room, kScoredRows) : room;
-    chunks.push_back({sequence, std::min(most, sequence->num_to_feed())});
+    const bool ends = num_left < most && sequence->chooses_at_its_end();
+    chunks.push_back({sequence, ends ? num_left + 1 : std::min(most, num_left), ends});
     num_fed += chunks.back().num_tokens;
   }
+}
+
+/// Whether the step that is fed the last token of its text can choose the next one: all that the choice depends on is known,
+/// and no logits come to the host, which would be those of all the step's rows.
+bool Scheduler::Sequence::chooses_at_its_end() const {
+  const bool awaits_mask = generation().grammar && !mask && !gate && !goes_free;
+  return generation().max_tokens > 0 && mask_news == nullptr && !awaits_mask && !wants_logits() && !scores();
 }
 
 /// In turn the one that came first, so that a long prompt comes to its end, and the one with the fewest tokens left, so
@@ -86,10 +95,12 @@ void Scheduler::begin(Sequence& sequence) {
   tell_fed(sequence);
 }
 
-/// Feeds tokens of one prompt by themselves, at most so many. Pages may be missing so much that the sequence is sent back.
+/// Feeds tokens of one prompt by themselves, at most so many, and in whole steps as long as there are: what is left ends the
+/// prompt. Pages may be missing so much that the sequence is sent back.
 void Scheduler::feed(Sequence& sequence, int num_tokens) {
   tell_all();
   num_tokens = std::min(num_tokens, sequence.num_to_feed());
+  if (num_tokens > engine_.max_rows()) num_tokens -= num_tokens % engine_.max_rows();
   while (!cache_.make_room(engine_.tree().missing_pages(*sequence.branch, num_tokens))) {
     if (!send_back_latest())
       throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
@@ -139,7 +150,8 @@ void Scheduler::score(const TreeResult& result, std::span<const ScoredRow> rows)
 
 void Scheduler::tell_fed(const Sequence& sequence) const {
   const Generation& generation = sequence.generation();
-  if (sequence.sample > 0 || !generation.on_fed || sequence.num_generated > 0) return;
+  const bool has_told_tokens = std::ssize(sequence.untold) < sequence.num_generated;
+  if (sequence.sample > 0 || !generation.on_fed || has_told_tokens) return;
   if (!sequence.job->ticket->is_cancelled())
     generation.on_fed(sequence.num_fed, sequence.num_cached.value_or(0));
 }

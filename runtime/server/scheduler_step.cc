@@ -31,7 +31,7 @@ void Scheduler::work_on_rows() {
   drop_drafts();
   if (chunks.empty()) {
     decode(draft());
-  } else if (num_decoding() == 0 && chunks.size() == 1 && !chunks[0].sequence->scores()) {
+  } else if (num_decoding() == 0 && chunks.size() == 1 && !chunks[0].ends && !chunks[0].sequence->scores()) {
     feed(*chunks[0].sequence, kAloneChunk);
   } else if (decodes_beside_prompts()) {
     feed_and_decode(chunks, num_decoding() > 0);
@@ -84,90 +84,98 @@ int Scheduler::reserve_steps(int max_steps) {
   }
 }
 
-/// One launch, for which there are pages: a row for each that decodes, unless there are to be no steps of theirs, and rows
-/// for the chunks.
-void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
-  std::map<Branch, Sequence*> by_branch;
-  bool draws = false;
-  bool wants_logprobs = false;
-  bool penalises = false;
-  bool wants_logits = false;
-  bool forbids = false;
-  std::vector<int32_t> stop_tokens;
+/// Gives each branch the rows that it has in a step, and notes what the step has to know of those that choose in it.
+Scheduler::StepInput Scheduler::lay_out(std::span<const Chunk> chunks, int num_steps) {
+  StepInput input;
+  const auto note = [&input](const Sequence& sequence) {
+    const Generation& generation = sequence.generation();
+    input.draws = input.draws || !generation.sampling.is_greedy();
+    input.wants_logprobs = input.wants_logprobs || generation.sampling.logprobs;
+    input.penalises = input.penalises || generation.sampling.repeat_penalty != 1;
+    input.wants_logits = input.wants_logits || sequence.wants_logits();
+    input.forbids = input.forbids || !sequence.allowed.empty();
+    for (const int32_t token : generation.stop_tokens) {
+      if (!contains(input.stop_tokens, token)) input.stop_tokens.push_back(token);
+    }
+  };
   for (const SequencePointer& sequence : running_) {
     if (!sequence->branch) continue;
-    by_branch[*sequence->branch] = sequence.get();
+    input.by_branch[*sequence->branch] = {.sequence = sequence.get()};
     if (!sequence->decodes() || num_steps == 0) {
       engine_.tree().draft(*sequence->branch, {});
       continue;
     }
     const TokenDraft& draft = sequence->draft;
     engine_.tree().draft(*sequence->branch, draft.tokens.empty() ? kPlainDraft : std::span(draft.parents));
-    const Generation& generation = sequence->generation();
-    draws = draws || !generation.sampling.is_greedy();
-    wants_logprobs = wants_logprobs || generation.sampling.logprobs;
-    penalises = penalises || generation.sampling.repeat_penalty != 1;
-    wants_logits = wants_logits || sequence->wants_logits();
-    forbids = forbids || !sequence->allowed.empty();
-    for (const int32_t token : generation.stop_tokens) {
-      if (!contains(stop_tokens, token)) stop_tokens.push_back(token);
-    }
+    input.chooses = true;
+    note(*sequence);
   }
-  bool scores = false;
   for (const Chunk& chunk : chunks) {
-    scores = scores || chunk.sequence->scores();
+    input.by_branch.at(*chunk.sequence->branch) = chunk;
+    input.scores = input.scores || chunk.sequence->scores();
+    input.chooses = input.chooses || chunk.ends;
+    if (chunk.ends) note(*chunk.sequence);
     std::vector<int32_t> chain(static_cast<size_t>(chunk.num_tokens));
     std::iota(chain.begin(), chain.end(), -1);
     engine_.tree().draft(*chunk.sequence->branch, chain);
   }
+  input.wants_logits = input.wants_logits || input.scores;
+  input.wants_logprobs = input.wants_logprobs || input.scores;
+  return input;
+}
 
-  wants_logits = wants_logits || scores;
-  wants_logprobs = wants_logprobs || scores;
-
-  rows_.clear();
-  std::vector<ScoredRow> scored;
-  std::vector<int32_t> inputs;
-  std::vector<RowSampling> sampling;
-  std::vector<std::vector<int32_t>> past;
-  std::vector<std::span<const uint32_t>> allowed;
-  for (const SnapshotRow& row : engine_.rows()) {
-    Sequence* const sequence = by_branch.at(row.branch);
-    const bool decodes = sequence->decodes();
-    const bool is_drafted = decodes && row.draft > 0;
-    const auto position = static_cast<size_t>(sequence->num_fed + (decodes ? 0 : row.draft));
-    if (!decodes && sequence->scores()) scored.push_back({sequence, position + 1, rows_.size()});
-    if (decodes && !is_drafted) sequence->first_row = rows_.size();
-    rows_.push_back(decodes && !is_drafted ? sequence : nullptr);
-    inputs.push_back(is_drafted ? sequence->draft.tokens[row.draft] : sequence->tokens[position]);
-    if (draws) sampling.push_back(decodes ? sequence->draw() : RowSampling{});
-    if (forbids) allowed.push_back(decodes ? sequence->allowed : std::span<const uint32_t>());
-    if (penalises) past.push_back(decodes ? sequence->tokens_up_to(row.draft) : std::vector<int32_t>());
+/// Adds a row to what a step is given, and to rows_.
+void Scheduler::add_row(const SnapshotRow& row, StepInput& input) {
+  const Chunk& chunk = input.by_branch.at(row.branch);
+  Sequence* const sequence = chunk.sequence;
+  const bool is_of_chunk = chunk.num_tokens > 0;
+  const bool is_drafted = !is_of_chunk && row.draft > 0;
+  const bool is_last = is_of_chunk ? chunk.ends && row.draft == chunk.num_tokens - 1 : !is_drafted;
+  const auto position = static_cast<size_t>(sequence->num_fed + (is_of_chunk ? row.draft : 0));
+  if (is_of_chunk && sequence->scores()) input.scored.push_back({sequence, position + 1, rows_.size()});
+  if (!is_of_chunk && !is_drafted) sequence->first_row = rows_.size();
+  const bool chooses = !is_of_chunk || is_last;
+  rows_.push_back(is_last ? sequence : nullptr);
+  input.tokens.push_back(is_drafted ? sequence->draft.tokens[row.draft] : sequence->tokens[position]);
+  if (input.draws) input.sampling.push_back(chooses ? sequence->draw() : RowSampling{});
+  if (input.forbids) input.allowed.push_back(chooses ? sequence->allowed : std::span<const uint32_t>());
+  if (input.penalises) {
+    const int32_t drafted = is_of_chunk ? 0 : row.draft;
+    input.past.push_back(chooses ? sequence->tokens_up_to(drafted) : std::vector<int32_t>());
   }
-  steps_left_ = num_steps;
+}
+
+/// One launch, for which there are pages: a row for each that decodes, unless there are to be no steps of theirs, and rows
+/// for the chunks.
+void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
+  StepInput input = lay_out(chunks, num_steps);
+  rows_.clear();
+  for (const SnapshotRow& row : engine_.rows()) add_row(row, input);
+  steps_left_ = std::max(1, num_steps);
   const Clock::time_point began = Clock::now();
-  TreeResult result =
-      engine_.decode_tree({.tokens = inputs,
-                           .num_steps = std::max(1, num_steps),
-                           .stop_tokens = stop_tokens,
-                           .sampling = sampling,
-                           .past = past,
-                           .allowed = allowed,
-                           .want_logits = wants_logits,
-                           .want_logprobs = wants_logprobs,
-                           .skips_choice = num_steps == 0 && !scores,
-                           .lone_row_alone = true,
-                           .interrupt = &interrupted_,
-                           .on_launch =
-                               [&] {
-                                 tell_all();
-                                 if (has_ended()) interrupted_ = true;
-                               }},
-                          [&](std::span<const int32_t> chosen) { return wants_logits || take(chosen); });
+  TreeResult result = engine_.decode_tree(
+      {.tokens = input.tokens,
+       .num_steps = std::max(1, num_steps),
+       .stop_tokens = input.stop_tokens,
+       .sampling = input.sampling,
+       .past = input.past,
+       .allowed = input.allowed,
+       .want_logits = input.wants_logits,
+       .want_logprobs = input.wants_logprobs,
+       .skips_choice = !input.chooses && !input.scores,
+       .lone_row_alone = true,
+       .interrupt = &interrupted_,
+       .on_launch =
+           [&] {
+             tell_all();
+             if (has_ended()) interrupted_ = true;
+           }},
+      [&](std::span<const int32_t> chosen) { return input.wants_logits || take(chosen); });
   step_time_ = (Clock::now() - began) / std::max(1, result.num_steps);
   logits_ = std::move(result.logits);
-  if (wants_logits) take(result.chosen);
+  if (input.wants_logits) take(result.chosen);
   take_drafts(result);
-  score(result, scored);
+  score(result, input.scored);
   note(result, chunks);
   for (Sequence* const sequence : rows_) {
     if (sequence != nullptr && sequence->num_kept) cut_back(*sequence);
@@ -198,7 +206,7 @@ void Scheduler::note(const TreeResult& result, std::span<const Chunk> chunks) {
     std::iota(path.begin(), path.end(), 0);
     const Branch branch = *chunk.sequence->branch;
     if (chunk.num_tokens > 1) engine_.tree().accept(branch, path);  // one new token has been taken already
-    append(*chunk.sequence, chunk.num_tokens);
+    if (!chunk.ends) append(*chunk.sequence, chunk.num_tokens);     // else it has a row that chose
     tell_fed(*chunk.sequence);
   }
   metrics_.add(Counter::kLaunches);

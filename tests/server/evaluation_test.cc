@@ -217,7 +217,7 @@ TEST_F(ServiceTest, TellsHowMuchOfAPromptIsRead) {
     fed.push_back(chunk["prompt_progress"]["processed"]);
   }
   EXPECT_EQ(fed.front(), 0u);
-  EXPECT_EQ(fed.back(), 199u);
+  EXPECT_EQ(fed.back(), 200u);
   EXPECT_TRUE(std::ranges::is_sorted(fed));
   const std::vector<json> again = stream("/v1/completions", body);
   EXPECT_EQ(again[0]["prompt_progress"]["cache"], 199);

@@ -74,9 +74,9 @@ class SchedulerUnderTest {
 
  private:
   Metrics metrics_;
-  Scheduler scheduler_;
   std::deque<Heard> heard_;
   std::vector<std::shared_ptr<Ticket>> tickets_;
+  Scheduler scheduler_;  // tells of what it ends with
 };
 
 }  // namespace soliton

@@ -48,8 +48,44 @@ TEST_F(SchedulerTest, OneRequestIsDecodedByTheKernelOfOneRow) {
   EXPECT_EQ(test.heard(index).tokens, expected);
   EXPECT_EQ(test.heard(index).end->end, SampleEnd::kLength);
   EXPECT_EQ(test.heard(index).end->num_cached, 0);
-  // The chunk and one launch of the answer, whatever launch_tokens are.
-  EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), 2u);
+  // Whole steps of the prompt, the one that ends it, and one launch of the answer, whatever launch_tokens are.
+  EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), 3u);
+}
+
+// As a step of its own would.
+TEST_F(SchedulerTest, TheStepThatEndsAPromptChoosesTheFirstToken) {
+  SchedulerUnderTest test = with({});
+  const Generation greedily{.prompt = prompt(6), .max_tokens = 1};
+  Generation drawn{.prompt = prompt(7), .max_tokens = 1};
+  drawn.sampling = {.temperature = 0.9, .repeat_penalty = 1.3, .seed = 3, .logprobs = true};
+  Generation among = greedily;
+  among.allowed = std::make_shared<const std::vector<uint32_t>>(std::vector<uint32_t>{1u << 9, 0});
+  for (const Generation& generation : {greedily, drawn, among}) {
+    Generation cached = generation;
+    const uint64_t launches = test.metrics().value(Metrics::Counter::kLaunches);
+    const Heard heard = test.alone(generation);
+    EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), launches + 1);
+    EXPECT_EQ(heard.end->end, SampleEnd::kLength);
+    cached.prompt.pop_back();
+    engine().clear_tree();
+    const Branch branch = engine().tree().open();
+    engine().feed(branch, cached.prompt);
+    const std::vector<RowSampling> draw = {row_sampling(generation.sampling)};
+    const std::vector<Tokens> past = {generation.prompt};
+    const std::vector<std::span<const uint32_t>> allowed = {
+        generation.allowed ? std::span(*generation.allowed) : std::span<const uint32_t>()};
+    const TreeResult expected = engine().decode_tree({.tokens = std::span(generation.prompt).last(1),
+                                                      .sampling = draw,
+                                                      .past = past,
+                                                      .allowed = allowed,
+                                                      .want_logprobs = generation.sampling.logprobs});
+    engine().tree().prune(branch);
+    EXPECT_EQ(heard.tokens, expected.chosen);
+    ASSERT_EQ(heard.logprobs.size(), expected.logprobs.size());
+    for (size_t i = 0; i < heard.logprobs.size(); ++i)
+      EXPECT_NEAR(heard.logprobs[i], expected.logprobs[i], 1e-3);
+  }
+  EXPECT_EQ(test.alone(among).tokens, Tokens{9});
 }
 
 TEST_F(SchedulerTest, TogetherAsAlone) {
@@ -160,7 +196,10 @@ TEST_F(SchedulerTest, ScopesShareNoPrefix) {
     cached.push_back(test.heard(index).end->num_cached);
     EXPECT_EQ(test.heard(index).tokens, expected);
   }
-  EXPECT_EQ(cached, (std::vector<int>{0, 0, 199, 0}));
+  // The third begins with the second's last step.
+  EXPECT_GE(cached[2], 200 - kKvPageTokens);
+  cached[2] = 0;
+  EXPECT_THAT(cached, Each(0));
   EXPECT_EQ(test.alone({.prompt = prompt(200), .max_tokens = 4, .cache_scope = "one"}).end->num_cached, 199);
   EXPECT_EQ(test.alone({.prompt = prompt(200), .max_tokens = 4, .cache_scope = "three"}).end->num_cached, 0);
 }
@@ -306,6 +345,35 @@ TEST_F(SchedulerWith128Rows, PromptsTakeAllOfThemBesideThoseThatDecode) {
   EXPECT_EQ(test.heard(first).tokens.size(), 40u);
 }
 
+// Who comes last of many waits for as many steps as hold all their tokens: one step carries the rest of one prompt and the
+// beginning of the next beside all that decode, and whoever's prompt ends in it has the first token from it.
+TEST_F(SchedulerWith128Rows, ABurstOfPromptsFillsItsSteps) {
+  constexpr int kPrompts = 8;
+  constexpr int kLength = 80;
+  SchedulerUnderTest test = with({.max_rows = 64, .launch_tokens = 1});
+  for (int i = 0; i < kPrompts; ++i) {
+    Tokens tokens = prompt(kLength);
+    tokens[0] = i;  // nothing is shared
+    test.ask({.prompt = tokens, .max_tokens = 20});
+  }
+  const auto num_begun = [&] {
+    int count = 0;
+    for (size_t i = 0; i < kPrompts; ++i) count += !test.heard(i).tokens.empty();
+    return count;
+  };
+  // 128 rows: one and a half prompt, then those behind it and a row for each that decodes.
+  int left = kPrompts * kLength;
+  int steps = 0;
+  for (int begun = 0; left > 0; ++steps) {
+    left -= 128 - begun;
+    begun = (kPrompts * kLength - std::max(left, 0)) / kLength;
+  }
+  test.run(steps);
+  EXPECT_GE(num_begun(), kPrompts - 2);
+  test.run(1);  // tells what the last step chose
+  EXPECT_EQ(num_begun(), kPrompts);
+}
+
 TEST_F(SchedulerTest, CancelledOnesLeave) {
   SchedulerUnderTest test = with({});
   const auto cancel_at_5 = [&](int, const GeneratedToken&) {
@@ -334,9 +402,10 @@ TEST_F(SchedulerTest, ALaunchEndsForWhoComes) {
                     second = test.ask({.prompt = prompt(20), .max_tokens = 3});
                   return true;
                 }});
-  test.run(2);
+  test.run(3);
   EXPECT_LE(test.heard(first).tokens.size(), 6u);
-  test.run(4);  // three chunks of the prompt beside the first one's row, and one more step
+  test.run(
+      4);  // three chunks of the prompt beside the first one's row, and one more step, which tells what the last chose
   EXPECT_FALSE(test.heard(second).tokens.empty());
   EXPECT_FALSE(test.heard(first).end);
   test.run_to_end();
