@@ -5,6 +5,7 @@
 
 #include "layout/page.h"
 #include "models/error.h"
+#include "runtime/answer/feed_prompt.h"
 #include "runtime/engine/sampling.h"
 
 namespace soliton {
@@ -130,9 +131,17 @@ std::vector<size_t> beams_of_rows(const Engine& engine, const std::vector<Branch
 BeamResult decode_beams(Engine& engine, const BeamRequest& request, const std::function<bool()>& goes_on) {
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   engine.kernel_for_rows(request.num_beams);  // throws
-  engine.feed(engine.main_branch(), request.prompt.first(request.prompt.size() - 1));
+  const std::span<const int32_t> fed = request.prompt.first(request.prompt.size() - 1);
   BeamSearch search(request);
   BeamResult result;
+  const size_t num_fed =
+      feed_prompt(engine, engine.main_branch(), fed, {.goes_on = goes_on, .on_fed = request.on_fed});
+  if (num_fed < fed.size()) {
+    engine.reset_tree();
+    result.beams = search.best();
+    result.was_interrupted = true;
+    return result;
+  }
   std::vector<Branch> branches = {engine.main_branch()};
   std::vector<float> logits;
   while (!search.running().empty()) {

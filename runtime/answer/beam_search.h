@@ -19,7 +19,8 @@ struct BeamRequest {
   int num_beams = 1;
   int max_tokens = 0;  // of each beam, at least one
   double length_penalty = 1;
-  std::span<const int32_t> stop_tokens = {};  // a beam ends with one of these
+  std::span<const int32_t> stop_tokens = {};        // a beam ends with one of these
+  std::function<void(size_t num_fed)> on_fed = {};  // told while the prompt is fed
 };
 
 struct Beam {
@@ -65,8 +66,8 @@ struct BeamResult {
 };
 
 /// Searches behind what main_branch() holds, the only branch, and leaves the engine an empty tree. All beams are rows of
-/// one step. `goes_on` ends the search before a step by returning false. Throws Error: kMismatch, before anything is
-/// changed, if no kernel takes a row for each beam; else as Engine::decode_tree().
+/// one step. `goes_on` ends the search before a step, also one that feeds the prompt, by returning false. Throws Error:
+/// kMismatch, before anything is changed, if no kernel takes a row for each beam; else as Engine::decode_tree().
 BeamResult decode_beams(Engine& engine, const BeamRequest& request,
                         const std::function<bool()>& goes_on = {});
 

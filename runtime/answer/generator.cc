@@ -3,17 +3,11 @@
 #include <algorithm>
 
 #include "models/error.h"
+#include "runtime/answer/feed_prompt.h"
 #include "runtime/answer/speculate.h"
 #include "runtime/engine/common_tokens.h"
 
 namespace soliton {
-namespace {
-
-// Between two of them a long prompt can be given up; as many rows as whole steps of all kernels have.
-constexpr size_t kPromptChunk = 256;
-
-}  // namespace
-
 EngineGenerator::EngineGenerator(std::unique_ptr<Engine> engine, int context,
                                  std::shared_ptr<TokenGrammar> grammar, std::unique_ptr<Drafter> draft_model)
     : engine_(std::move(engine)),
@@ -57,7 +51,7 @@ Generated EngineGenerator::generate(const GenerateRequest& request, const OnToke
                                                         : &EngineGenerator::decode_plainly;
   try {
     Generated generated;
-    if (feed(request.prompt, request.goes_on)) {
+    if (feed(request)) {
       GenerateRequest rest = request;
       rest.prompt = request.prompt.subspan(cached_.size());
       generated = (this->*decode)(rest, on_token);
@@ -74,15 +68,20 @@ Generated EngineGenerator::generate(const GenerateRequest& request, const OnToke
   }
 }
 
-/// Feeds what is not cached of the prompt but its last tokens, at least one; false if it was given up.
-bool EngineGenerator::feed(std::span<const int32_t> prompt, const std::function<bool()>& goes_on) {
-  while (prompt.size() - cached_.size() > kPromptChunk) {
-    if (goes_on && !goes_on()) return false;
-    const std::span<const int32_t> chunk = prompt.subspan(cached_.size(), kPromptChunk);
-    engine_->feed(engine_->main_branch(), chunk);
-    cached_.insert(cached_.end(), chunk.begin(), chunk.end());
-  }
-  return true;
+/// Feeds what is not cached of the prompt but its last step, of one token at least; false if it was given up.
+bool EngineGenerator::feed(const GenerateRequest& request) {
+  const std::span<const int32_t> left = request.prompt.subspan(cached_.size());
+  const auto rows = static_cast<size_t>(engine_->max_rows());
+  const std::span<const int32_t> fed = left.first((left.size() - 1) / rows * rows);
+  const size_t num_cached = cached_.size();
+  const auto tell = [&](size_t num_fed) {
+    if (request.on_fed) request.on_fed(num_cached + num_fed);
+  };
+  tell(0);
+  const size_t num_fed =
+      feed_prompt(*engine_, engine_->main_branch(), fed, {.goes_on = request.goes_on, .on_fed = tell});
+  cached_.insert(cached_.end(), fed.begin(), fed.begin() + static_cast<ptrdiff_t>(num_fed));
+  return num_fed == fed.size() && (!request.goes_on || request.goes_on());
 }
 
 /// Greedy without a penalty is the kernels' own way to choose.
@@ -151,8 +150,10 @@ Generated EngineGenerator::decode_drafts(const GenerateRequest& request, const O
                                                    .max_tokens = request.max_tokens,
                                                    .stop_tokens = request.stop_tokens,
                                                    .sampling = request.sampling,
-                                                   .cached = cached_},
+                                                   .cached = cached_,
+                                                   .goes_on = request.goes_on},
                                                   on_token);
+  if (result.step_tokens.empty()) return {};
   return {.tokens = std::move(result.tokens),
           .hit_stop_token = result.hit_stop_token,
           .first_step = static_cast<size_t>(result.step_tokens[0]),

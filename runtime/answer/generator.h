@@ -25,6 +25,8 @@ struct GenerateRequest {
   /// Asked while the prompt is fed, which ends by false: no token then; and while it is found what a grammar lets follow,
   /// which ends the answer.
   std::function<bool()> goes_on = {};
+  /// Told how many tokens of the prompt the cache holds: before it is fed, and after each step but the last.
+  std::function<void(size_t num_fed)> on_fed = {};
 };
 
 struct Generated {
@@ -70,7 +72,7 @@ class EngineGenerator : public Generator {
   Engine& engine() { return *engine_; }
 
  private:
-  bool feed(std::span<const int32_t> tokens, const std::function<bool()>& goes_on);
+  bool feed(const GenerateRequest& request);
   Generated decode_plainly(const GenerateRequest& request, const OnToken& on_token);
   Generated decode_by_grammar(const GenerateRequest& request, const OnToken& on_token);
   void follow_grammar(const GenerateRequest& request, const OnToken& on_token, Generated& generated);

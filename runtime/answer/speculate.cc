@@ -9,6 +9,8 @@ namespace {
 
 using OnToken = std::function<bool(const ChosenToken&)>;
 
+constexpr int kDraftChunk = 256;  // tokens that the drafter reads between two looks at whether it is to go on
+
 class Speculation {
  public:
   Speculation(Engine& engine, Drafter& drafter, const SpeculationRequest& request, const OnToken& on_token)
@@ -22,6 +24,9 @@ class Speculation {
     text_.assign(request_.cached.begin(), request_.cached.end());
     text_.insert(text_.end(), request_.prompt.begin(), request_.prompt.end());
     drafter_.begin(text_, request_.sampling);
+    while (!drafter_.feed(kDraftChunk)) {
+      if (request_.goes_on && !request_.goes_on()) return {};
+    }
     while (goes_on_ && num_left() > 0) {
       // No more than could be kept: the step itself chooses one more.
       const Drafter::Proposal proposal =

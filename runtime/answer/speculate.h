@@ -24,6 +24,8 @@ struct SpeculationRequest {
   std::span<const int32_t> stop_tokens = {};  // end with one of these
   Sampling sampling = {};                     // num_drafts: a step, at least one
   std::span<const int32_t> cached = {};       // what main_branch() holds
+  /// Asked while the drafter reads the prompt: false ends it all without a token.
+  std::function<bool()> goes_on = {};
 };
 
 struct SpeculationResult {

@@ -22,9 +22,17 @@ struct Entry {
   std::string_view help;
 };
 
+/// What users of other programs type.
+struct OtherWord {
+  std::string_view word;
+  std::string_view meant;
+};
+constexpr std::array kOtherWords = {OtherWord{"/?", "/help"}, OtherWord{"/bye", "/exit"},
+                                    OtherWord{"/quit", "/exit"}};
+
 constexpr std::array kEntries = {
-    Entry{CommandName::kHelp, "/help", Argument::kNone, "", "shows this"},
-    Entry{CommandName::kExit, "/exit", Argument::kNone, "", "ends the program, as Ctrl-D does"},
+    Entry{CommandName::kHelp, "/help", Argument::kNone, "", "shows this, as /? does"},
+    Entry{CommandName::kExit, "/exit", Argument::kNone, "", "ends the program, as /bye, /quit and Ctrl-D do"},
     Entry{CommandName::kClear, "/clear", Argument::kNone, "",
           "forgets the messages, but for the system prompt"},
     Entry{CommandName::kRegen, "/regen", Argument::kNone, "",
@@ -79,8 +87,11 @@ bool is_command(std::string_view line) {
 Command parse_command(std::string_view line) {
   const std::string_view word = line.substr(0, line.find_first_of(kWhiteSpace));
   const std::string_view argument = trim(line.substr(word.size()));
+  const auto other = std::find_if(kOtherWords.begin(), kOtherWords.end(),
+                                  [&](const OtherWord& known) { return known.word == word; });
+  const std::string_view meant = other == kOtherWords.end() ? word : other->meant;
   const auto entry =
-      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& known) { return known.word == word; });
+      std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& known) { return known.word == meant; });
   if (entry == kEntries.end()) {
     throw Error(
         ExitCode::kUsage,

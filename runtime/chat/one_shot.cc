@@ -15,6 +15,7 @@
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/parallel.h"
+#include "runtime/chat/prompt_bar.h"
 
 namespace soliton {
 namespace {
@@ -33,21 +34,30 @@ bool was_interrupted(const AnswerStream& stream, const Task& task) {
   return stream.finish_reason(task.num_tokens) == FinishReason::kInterrupted;
 }
 
+/// Shows how much of the prompt is read.
+std::function<void(size_t)> shown_by(PromptBar& bar, const Task& task) {
+  return [&bar, num_tokens = task.prompt.size()](size_t num_read) { bar.show(num_read, num_tokens); };
+}
+
 AnswerReport complete_one(std::unique_ptr<Engine> engine, const Task& task) {
   std::unique_ptr<Drafter> draft_model = open_draft_model(task.options, task.text, task.context, *engine);
   EngineGenerator generator(std::move(engine), task.context, task.grammar, std::move(draft_model));
   AnswerStream stream = open_stream(task.options, task.text);
+  PromptBar bar;
   PromptClock clock;
   const Generated result = generator.generate({.prompt = task.prompt,
                                                .max_tokens = task.num_tokens,
                                                .stop_tokens = task.text.style.stop_tokens,
                                                .sampling = task.text.sampling,
-                                               .goes_on = wants_answer},
+                                               .goes_on = wants_answer,
+                                               .on_fed = shown_by(bar, task)},
                                               [&](const ChosenToken& token) {
+                                                bar.clear();
                                                 clock.stop();
                                                 stream.push(token);
                                                 return !stream.hit_stop() && wants_answer();
                                               });
+  bar.clear();
   stream.finish();
   note_logprobs(stream, task.options, task.text);
   AnswerReport report{.timing = {.prompt_tokens = task.prompt.size(),
@@ -88,8 +98,10 @@ AnswerReport complete_samples(std::unique_ptr<Engine> engine, const Task& task) 
   const auto num_samples = static_cast<size_t>(task.options.num_samples);
   std::vector<AnswerStream> streams;
   for (size_t i = 0; i < num_samples; ++i) streams.push_back(open_stream(task.options, task.text, i));
+  PromptBar bar;
   PromptClock clock;
   const auto take = [&](int sample, const ChosenToken& token) {
+    bar.clear();
     clock.stop();
     streams[static_cast<size_t>(sample)].push(token);
     return wants_answer() &&
@@ -100,8 +112,10 @@ AnswerReport complete_samples(std::unique_ptr<Engine> engine, const Task& task) 
                                                  .num_samples = task.options.num_samples,
                                                  .max_tokens = task.num_tokens,
                                                  .sampling = task.text.sampling,
-                                                 .stop_tokens = task.text.style.stop_tokens},
+                                                 .stop_tokens = task.text.style.stop_tokens,
+                                                 .prompt_watch = {wants_answer, shown_by(bar, task)}},
                                                 take);
+  bar.clear();
   AnswerReport report{.timing = {.prompt_tokens = task.prompt.size(),
                                  .generated = result.num_tokens(),
                                  .first_step = result.samples.size(),
@@ -115,14 +129,17 @@ AnswerReport complete_samples(std::unique_ptr<Engine> engine, const Task& task) 
 
 /// The best of several beams is the answer; JSON has them all.
 AnswerReport complete_beams(std::unique_ptr<Engine> engine, const Task& task) {
+  PromptBar bar;
   PromptClock clock;
   const BeamResult result = decode_beams(*engine,
                                          {.prompt = task.prompt,
                                           .num_beams = task.options.num_beams,
                                           .max_tokens = task.num_tokens,
                                           .length_penalty = task.options.length_penalty,
-                                          .stop_tokens = task.text.style.stop_tokens},
+                                          .stop_tokens = task.text.style.stop_tokens,
+                                          .on_fed = shown_by(bar, task)},
                                          wants_answer);
+  bar.clear();
   clock.stop();
   const double generation_s = generation_seconds(result.times_ns);
   AnswerReport report{

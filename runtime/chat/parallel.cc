@@ -65,11 +65,16 @@ ParallelResult decode_parallel(Engine& engine, const ParallelRequest& request,
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   const int min_rows = std::max(request.min_rows, request.num_samples);
   engine.kernel_for_rows(min_rows);  // throws
-  engine.feed(engine.main_branch(), request.prompt.first(request.prompt.size() - 1));
-
-  LiveSamples live = fork_samples(engine.tree(), engine.main_branch(), request);
+  const std::span<const int32_t> fed = request.prompt.first(request.prompt.size() - 1);
+  const size_t num_fed = feed_prompt(engine, engine.main_branch(), fed, request.prompt_watch);
   ParallelResult result;
-  for (const RowSampling& draw : live.draw) result.samples.push_back({.seed = draw.seed});
+  for (int i = 0; i < request.num_samples; ++i)
+    result.samples.push_back({.seed = request.sampling.seed + static_cast<uint32_t>(i)});
+  if (num_fed < fed.size()) {
+    engine.reset_tree();
+    return result;
+  }
+  LiveSamples live = fork_samples(engine.tree(), engine.main_branch(), request);
   const bool greedy = request.sampling.is_greedy();
   bool wanted = true;
   const auto take = [&](std::span<const int32_t> chosen) {

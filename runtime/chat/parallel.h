@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/answer/feed_prompt.h"
 #include "runtime/engine/chosen_token.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/sampling.h"
@@ -31,6 +32,7 @@ struct ParallelRequest {
   Sampling sampling = {};                     // sample i has its seed + i, modulo 2^32
   std::span<const int32_t> stop_tokens = {};  // a sample ends with one of these
   int min_rows = 0;                           // see TreeRequest; at least num_samples in any case
+  FeedWatch prompt_watch = {};                // of the prompt, without whose end there are no tokens
 };
 
 struct Sample {

@@ -9,6 +9,7 @@
 #include "runtime/chat/answer_report.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
+#include "runtime/chat/prompt_bar.h"
 #include "runtime/chat/question.h"
 #include "runtime/engine/common_tokens.h"
 
@@ -77,7 +78,13 @@ class Answers {
     PromptClock clock;
     ForestText document{.tokens = Tokens(prompts_[0].begin(), prompts_[0].begin() + num_shared + 1)};
     // Prompts share whole pages and what lies behind them, but nothing shorter than one.
-    if (num_shared >= kKvPageTokens) forest.feed(document, wants_more);
+    PromptBar bar;
+    const auto wants_rest = [&] {
+      bar.show(static_cast<size_t>(document.num_fed), document.tokens.size());
+      return wants_more();
+    };
+    if (num_shared >= kKvPageTokens) forest.feed(document, wants_rest);
+    bar.clear();
     num_shared_ = num_read_ = static_cast<size_t>(document.num_fed);
     clock.stop();
     timing_.prompt_s += clock.seconds();

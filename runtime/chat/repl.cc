@@ -12,6 +12,7 @@
 #include "runtime/chat/command.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
+#include "runtime/chat/prompt_bar.h"
 
 namespace soliton {
 namespace {
@@ -122,7 +123,9 @@ bool Repl::step() {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return true;
   try {
     if (is_plain && is_command(text)) return obey(text);
-    answer([&](const Session::OnText& on_text) { return session_.ask(text, on_text); });
+    answer([&](const Session::OnText& on_text, const Session::OnRead& on_read) {
+      return session_.ask(text, on_text, on_read);
+    });
   } catch (const Error& error) {
     if (is_fatal(error) || is_stdout_lost()) throw;
     say_line(error.what());
@@ -143,7 +146,9 @@ bool Repl::obey(const std::string& line) {
       clear(session_);
       break;
     case CommandName::kRegen:
-      answer([&](const Session::OnText& on_text) { return session_.answer_again(on_text); });
+      answer([&](const Session::OnText& on_text, const Session::OnRead& on_read) {
+        return session_.answer_again(on_text, on_read);
+      });
       if (session_.settings().sampling.temperature == 0) {
         print_note("[ the same answer again: temp is 0, see /set ]");
       }
@@ -167,7 +172,7 @@ bool Repl::obey(const std::string& line) {
   return true;
 }
 
-void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
+void Repl::answer(const std::function<Answer(const Session::OnText&, const Session::OnRead&)>& ask) {
   forget_interrupts();
   const InterruptsEnd second_interrupt_ends;
   const bool dims = shows_colours(STDOUT_FILENO);
@@ -177,7 +182,9 @@ void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
     print_reasoning(piece.reasoning);
     print_answer(piece.content);
   };
-  const Answer answer = ask([&](std::string_view text) {
+  PromptBar bar;
+  const auto take = [&](std::string_view text) {
+    if (!text.empty()) bar.clear();
     if (dims && !std::exchange(has_begun, true)) reasoning = session_.reasoning_reader();
     if (reasoning) {
       show(reasoning->push(text));
@@ -185,7 +192,10 @@ void Repl::answer(const std::function<Answer(const Session::OnText&)>& ask) {
       print_answer(text);
     }
     return wants_answer();
-  });
+  };
+  const Answer answer =
+      ask(take, [&](size_t num_read, size_t num_tokens) { bar.show(num_read, num_tokens); });
+  bar.clear();
   if (reasoning) show(reasoning->finish());
   print_answer("\n");
   flush_stdout();

@@ -20,7 +20,7 @@ class Repl {
  private:
   bool step();
   bool obey(const std::string& line);
-  void answer(const std::function<Answer(const Session::OnText&)>& ask);
+  void answer(const std::function<Answer(const Session::OnText&, const Session::OnRead&)>& ask);
 
   Session& session_;
   LineReader& reader_;

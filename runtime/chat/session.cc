@@ -47,24 +47,24 @@ std::vector<int32_t> Session::prompt_of(const Conversation& conversation) const 
   return prompt;
 }
 
-Answer Session::ask(const std::string& message, const OnText& on_text) {
+Answer Session::ask(const std::string& message, const OnText& on_text, const OnRead& on_read) {
   Conversation asked = conversation_;
   asked.turns.push_back(message);
   num_repeats_ = 0;
-  return answer(std::move(asked), on_text);
+  return answer(std::move(asked), on_text, on_read);
 }
 
-Answer Session::answer_again(const OnText& on_text) {
+Answer Session::answer_again(const OnText& on_text, const OnRead& on_read) {
   if (conversation_.turns.empty()) {
     throw Error(ExitCode::kUsage, "/regen: expected an answer before it, got none");
   }
   Conversation asked = conversation_;
   asked.turns.pop_back();
   ++num_repeats_;
-  return answer(std::move(asked), on_text);
+  return answer(std::move(asked), on_text, on_read);
 }
 
-Answer Session::answer(Conversation asked, const OnText& on_text) {
+Answer Session::answer(Conversation asked, const OnText& on_text, const OnRead& on_read) {
   const std::vector<int32_t> prompt = prompt_of(asked);
   const int room = context() - static_cast<int>(prompt.size()) + 1;  // the last token is not fed
   const int max_tokens = std::min(settings_.num_tokens.value_or(room), room);
@@ -84,7 +84,11 @@ Answer Session::answer(Conversation asked, const OnText& on_text) {
                                                    .max_tokens = max_tokens,
                                                    .stop_tokens = style_.stop_tokens,
                                                    .sampling = sampling,
-                                                   .goes_on = [&] { return wanted = on_text({}); }},
+                                                   .goes_on = [&] { return wanted = on_text({}); },
+                                                   .on_fed =
+                                                       [&](size_t num_fed) {
+                                                         if (on_read) on_read(num_fed, prompt.size());
+                                                       }},
                                                   [&](const ChosenToken& token) {
                                                     clock.stop();
                                                     if (token.logprob) logprobs.push_back(*token.logprob);

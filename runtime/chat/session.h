@@ -53,11 +53,14 @@ class Session {
   /// Given the answer's text as it comes, and nothing while the prompt is fed; ends both by returning false.
   using OnText = std::function<bool(std::string_view)>;
 
+  /// Told how many tokens of the prompt are read, while it is.
+  using OnRead = std::function<void(size_t num_read, size_t num_tokens)>;
+
   /// Adds a message of the user and the answer to it. Throws kOutOfMemory if the conversation does not fit
   /// into the context, and what Prompter::prompt() and the generator throw.
-  Answer ask(const std::string& message, const OnText& on_text);
+  Answer ask(const std::string& message, const OnText& on_text, const OnRead& on_read = {});
   /// Answers the last message anew, with the next seed. Throws kUsage if there is none, else as ask().
-  Answer answer_again(const OnText& on_text);
+  Answer answer_again(const OnText& on_text, const OnRead& on_read = {});
 
   /// Forgets the messages, but for the system prompt.
   void clear();
@@ -83,7 +86,7 @@ class Session {
 
  private:
   std::vector<int32_t> prompt_of(const Conversation& conversation) const;
-  Answer answer(Conversation asked, const OnText& on_text);
+  Answer answer(Conversation asked, const OnText& on_text, const OnRead& on_read);
 
   const Tokenizer& tokenizer_;
   const Prompter& prompter_;

@@ -2,48 +2,17 @@
 #include "runtime/program/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <string_view>
+
+#include "runtime/program/status_line.h"
 
 namespace soliton {
 namespace {
 
 constexpr double kGigabyte = 1e9;
 constexpr double kRedrawSeconds = 0.1;
-constexpr int kDefaultColumns = 80;
-constexpr int kMaxBarColumns = 40;
-constexpr int kMinBarColumns = 8;
-constexpr std::string_view kClearLine = "\r\x1b[K";
-
-int terminal_columns(int fd) {
-  winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefaultColumns;
-}
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-}
-
-/// `new_bytes` of those that are done took the time.
-std::string remaining_time(uint64_t done_bytes, uint64_t total_bytes, uint64_t new_bytes, double seconds) {
-  if (new_bytes == 0 || done_bytes >= total_bytes) return "";
-  constexpr double kMaxSeconds = 359999;  // 99:59:59
-  constexpr int kMinute = 60;
-  constexpr int kHour = 3600;
-  const double left =
-      seconds * static_cast<double>(total_bytes - done_bytes) / static_cast<double>(new_bytes);
-  const auto whole = static_cast<int>(std::ceil(std::min(left, kMaxSeconds)));
-  if (whole < kHour) return fmt::format(" {}:{:02} left", whole / kMinute, whole % kMinute);
-  return fmt::format(" {}:{:02}:{:02} left", whole / kHour, whole % kHour / kMinute, whole % kMinute);
-}
 
 /// "5.1 GB/s"; of what a network brings "11.2 MB/s".
 std::string show_rate(uint64_t bytes, double seconds) {
@@ -59,27 +28,13 @@ std::string show_rate(uint64_t bytes, double seconds) {
 std::string progress_line(const std::string& label, uint64_t done_bytes, uint64_t total_bytes, double seconds,
                           int columns, uint64_t present_bytes) {
   const uint64_t new_bytes = done_bytes - std::min(present_bytes, done_bytes);
-  constexpr int kPercent = 100;
-  const double fraction =
-      total_bytes == 0 ? 1.0
-                       : std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
-  const std::string percent = fmt::format("{:3}%", static_cast<int>(fraction * kPercent));
+  const double share =
+      total_bytes == 0 ? 1.0 : static_cast<double>(done_bytes) / static_cast<double>(total_bytes);
   const std::string numbers =
-      fmt::format("{} {:.2f}/{:.2f} GB {}{}", percent, static_cast<double>(done_bytes) / kGigabyte,
+      fmt::format("{:.2f}/{:.2f} GB {}{}", static_cast<double>(done_bytes) / kGigabyte,
                   static_cast<double>(total_bytes) / kGigabyte, show_rate(new_bytes, seconds),
-                  remaining_time(done_bytes, total_bytes, new_bytes, seconds));
-  constexpr int kAroundBar = 4;  // " [" and "] "
-  const int room = columns - static_cast<int>(label.size() + numbers.size()) - kAroundBar;
-  if (room >= kMinBarColumns) {
-    const int width = std::min(room, kMaxBarColumns);
-    const int filled = static_cast<int>(fraction * width);
-    std::string bar(static_cast<size_t>(filled), '=');
-    if (filled < width) bar += '>';
-    return fmt::format("{} [{:{}}] {}", label, bar, width, numbers);
-  }
-  const bool has_room = static_cast<int>(label.size() + numbers.size()) < columns;
-  const std::string line = fmt::format("{} {}", label, has_room ? numbers : percent);
-  return line.substr(0, static_cast<size_t>(std::max(columns, 0)));
+                  remaining_time(new_bytes, total_bytes - std::min(done_bytes, total_bytes), seconds));
+  return bar_line(label, share, numbers, columns);
 }
 
 Progress::Progress(std::string label, uint64_t total_bytes, int fd)
@@ -87,7 +42,7 @@ Progress::Progress(std::string label, uint64_t total_bytes, int fd)
 
 Progress::~Progress() {
   const std::lock_guard lock(drawing_);
-  if (bar_on_screen_) write_all(fd_, kClearLine);
+  if (bar_on_screen_) write_to_terminal(fd_, kClearLine);
 }
 
 void Progress::add(uint64_t bytes) {
@@ -111,7 +66,7 @@ void Progress::take_back(uint64_t bytes) {
 
 void Progress::note(const std::string& line) {
   const std::lock_guard lock(drawing_);
-  write_all(fd_, fmt::format("{}{}\n", bar_on_screen_ ? kClearLine : "", line));
+  write_to_terminal(fd_, fmt::format("{}{}\n", bar_on_screen_ ? kClearLine : "", line));
   bar_on_screen_ = false;
 }
 
@@ -121,8 +76,9 @@ void Progress::finish() {
   finished_ = true;
   const uint64_t done = done_bytes() - present_bytes_.load(std::memory_order_relaxed);
   const double elapsed = seconds();
-  write_all(fd_, fmt::format("{}{}: {:.2f} GB in {:.1f} s ({})\n", bar_on_screen_ ? kClearLine : "", label_,
-                             static_cast<double>(done) / kGigabyte, elapsed, show_rate(done, elapsed)));
+  write_to_terminal(
+      fd_, fmt::format("{}{}: {:.2f} GB in {:.1f} s ({})\n", bar_on_screen_ ? kClearLine : "", label_,
+                       static_cast<double>(done) / kGigabyte, elapsed, show_rate(done, elapsed)));
   bar_on_screen_ = false;
 }
 
@@ -136,9 +92,9 @@ void Progress::draw() {
   if (finished_ || now - last_drawn_ < kRedrawSeconds) return;
   last_drawn_ = now;
   const int columns = terminal_columns(fd_) - 1;  // a full last column would wrap
-  write_all(fd_, fmt::format("{}{}", kClearLine,
-                             progress_line(label_, done_bytes(), total_bytes_, now, columns,
-                                           present_bytes_.load(std::memory_order_relaxed))));
+  write_to_terminal(fd_, fmt::format("{}{}", kClearLine,
+                                     progress_line(label_, done_bytes(), total_bytes_, now, columns,
+                                                   present_bytes_.load(std::memory_order_relaxed))));
   bar_on_screen_ = true;
 }
 

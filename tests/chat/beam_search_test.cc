@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "layout/page.h"
 #include "long_tests.h"
 #include "models/error.h"
 #include "models/hf_config.h"
@@ -146,12 +147,23 @@ TEST_F(BeamsOfTheTinyModel, EndWhenTheCallerWantsNoMore) {
   const GoldenSearch golden = golden_searches().at(1);
   BeamRequest request = golden.request;
   request.prompt = golden.prompt;
-  int left = 3;
+  const int prompt_steps = ceil_divide(static_cast<int>(golden.prompt.size()) - 1, engine_->max_rows());
+  int left = prompt_steps + 3;
   const BeamResult result = decode_beams(*engine_, request, [&] { return left-- > 0; });
   EXPECT_TRUE(result.was_interrupted);
   EXPECT_EQ(result.times_ns.size(), 3u);
   ASSERT_EQ(result.beams.size(), 4u);
   EXPECT_EQ(result.beams[0].tokens.size(), 3u);
+  // While the prompt is fed, too.
+  const std::vector<int32_t> long_prompt(3 * static_cast<size_t>(engine_->max_rows()), golden.prompt[0]);
+  request.prompt = long_prompt;
+  std::vector<size_t> fed;
+  left = 1;
+  request.on_fed = [&](size_t num_fed) { fed.push_back(num_fed); };
+  const BeamResult none = decode_beams(*engine_, request, [&] { return left-- > 0; });
+  EXPECT_TRUE(none.was_interrupted);
+  EXPECT_TRUE(none.times_ns.empty());
+  EXPECT_EQ(fed, std::vector<size_t>{static_cast<size_t>(engine_->max_rows())});
   request.num_beams = engine_->max_rows() + 1;
   EXPECT_THROW(decode_beams(*engine_, request), Error);
 }

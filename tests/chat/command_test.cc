@@ -80,8 +80,8 @@ TEST(Command, IsAWordAndItsArgument) {
 }
 
 TEST(Command, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(usage_error_of([] { parse_command("/quit"); }),
-              HasSubstr(R"("/quit": expected a command that /help)"));
+  EXPECT_THAT(usage_error_of([] { parse_command("/stop"); }),
+              HasSubstr(R"("/stop": expected a command that /help)"));
   EXPECT_THAT(usage_error_of([] { parse_command("/"); }), HasSubstr("expected a command"));
   EXPECT_THAT(usage_error_of([] { parse_command("/HELP"); }), HasSubstr("expected a command"));
   EXPECT_EQ(usage_error_of([] { parse_command("/save"); }), "/save: expected FILE, got nothing");
@@ -89,6 +89,15 @@ TEST(Command, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(usage_error_of([] { parse_command("/clear all"); }),
             R"(/clear: expected nothing behind it, got "all")");
   EXPECT_THAT(usage_error_of([] { parse_command("/\x1b[31m"); }), HasSubstr(R"("/\x1b[31m")"));
+}
+
+TEST(Command, KnowsWhatUsersOfOtherProgramsType) {
+  EXPECT_EQ(parse_command("/bye").name, CommandName::kExit);
+  EXPECT_EQ(parse_command("/quit ").name, CommandName::kExit);
+  EXPECT_EQ(parse_command("/?").name, CommandName::kHelp);
+  EXPECT_EQ(usage_error_of([] { parse_command("/bye now"); }),
+            R"(/bye: expected nothing behind it, got "now")");
+  for (const char* word : {"/bye", "/quit", "/?"}) EXPECT_THAT(command_help(), HasSubstr(word));
 }
 
 TEST(Command, HelpNamesEachOfThem) {

@@ -8,6 +8,7 @@
 
 #include "long_tests.h"
 #include "models/error.h"
+#include "runtime/chat/parallel.h"
 #include "runtime/text/constrain/ebnf.h"
 
 namespace soliton {
@@ -131,8 +132,49 @@ TEST_P(GeneratorOf, KeepsWhatAnEndedAnswerHadFed) {
   }
 }
 
+// Between any two steps of a kernel of several rows, and launches of one row.
+TEST_P(GeneratorOf, ALongPromptCanBeGivenUpSoon) {
+  const int rows = generator_.engine().max_rows();
+  const Tokens prompt = some_tokens(100, 5);
+  const Tokens whole = generate_anew(prompt, 4).tokens;
+  size_t num_fed = 0;
+  int left = 2;
+  const Generated given_up = generator_.generate({.prompt = prompt,
+                                                  .max_tokens = 4,
+                                                  .goes_on = [&] { return --left > 0; },
+                                                  .on_fed = [&](size_t num) { num_fed = num; }},
+                                                 all);
+  EXPECT_TRUE(given_up.tokens.empty());
+  EXPECT_GT(num_fed, 0u);
+  EXPECT_LE(num_fed, static_cast<size_t>(rows > 1 ? rows : 4));
+  std::vector<size_t> fed;
+  const Generated rest = generator_.generate(
+      {.prompt = prompt, .max_tokens = 4, .on_fed = [&](size_t num) { fed.push_back(num); }}, all);
+  EXPECT_EQ(rest.tokens, whole);
+  EXPECT_EQ(rest.num_cached, num_fed);
+  EXPECT_EQ(fed.front(), num_fed);
+  EXPECT_EQ(fed.back(), num_fed + (99 - num_fed) / static_cast<size_t>(rows) * static_cast<size_t>(rows));
+  EXPECT_TRUE(std::ranges::is_sorted(fed));
+}
+
+TEST(Parallel, SamplesOfAPromptThatIsGivenUpHaveNoTokens) {
+  const std::unique_ptr<Engine> owned = new_engine("plain-4-rows8", 290);
+  Engine& engine = *owned;
+  const Tokens prompt = some_tokens(100, 5);
+  int left = 1;
+  ParallelRequest request{
+      .prompt = prompt, .num_samples = 2, .max_tokens = 3, .sampling = {.temperature = 1, .seed = 5}};
+  request.prompt_watch.goes_on = [&] { return left-- > 0; };
+  const ParallelResult given_up = decode_parallel(engine, request);
+  ASSERT_EQ(given_up.samples.size(), 2u);
+  EXPECT_EQ(given_up.num_tokens(), 0u);
+  EXPECT_EQ(given_up.samples[1].seed, 6u);
+  left = 100;
+  EXPECT_EQ(decode_parallel(engine, request).num_tokens(), 6u);
+}
+
 TEST_P(GeneratorOf, ALongPromptCanBeGivenUp) {
-  constexpr int kLong = 270;  // more than is fed between two looks
+  constexpr int kLong = 270;
   EngineGenerator generator(new_engine(GetParam(), kLong + 20), kLong + 20);
   const Tokens prompt = some_tokens(kLong, 5);
   int left = 1;

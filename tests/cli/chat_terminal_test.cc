@@ -107,7 +107,7 @@ TEST_F(ChatTerminal, ObeysCommands) {
   EXPECT_EQ(enter("/system"), "no system prompt");
   EXPECT_EQ(enter(""), "");
   EXPECT_EQ(enter("   "), "");
-  terminal_->type("/exit\r");
+  terminal_->type("/bye\r");
   EXPECT_EQ(terminal_->wait(), 0);
 }
 
@@ -279,17 +279,40 @@ TEST_F(ChatTerminal, CtrlCStopsTheAnswerOnly) {
   EXPECT_EQ(contents().size(), 4u);
 }
 
-TEST_F(ChatTerminal, ASecondCtrlCEndsTheProgram) {
+/// A message that takes seconds to be read.
+std::string long_message() {
+  std::string message;
+  for (int i = 0; i < 150; ++i) message += "far ";
+  return message;
+}
+
+TEST_F(ChatTerminal, ALongPromptHasABarAndCtrlCStopsIt) {
   start();
-  std::string prompt;
-  for (int i = 0; i < 150; ++i) prompt += "far ";  // it takes seconds to be fed
-  terminal_->type(prompt + "\r");
-  ASSERT_TRUE(terminal_->wait_for("\r\n"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  terminal_->type(long_message() + "\r");
+  ASSERT_TRUE(terminal_->wait_for("Prompt ["));
+  ASSERT_TRUE(terminal_->wait_for(" tokens "));
+  ASSERT_TRUE(terminal_->wait_for(" t/s"));
   terminal_->type(kCtrlC);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  terminal_->type(kCtrlC);
-  EXPECT_EQ(terminal_->wait(), kForced);
+  ASSERT_TRUE(terminal_->wait_for("[ stopped before the answer began"));
+  EXPECT_THAT(terminal_->before(), HasSubstr("\r\x1b[K"));  // nothing of the bar is left
+  ASSERT_TRUE(terminal_->wait_for(kPrompt));
+  EXPECT_THAT(enter("/stats"), HasSubstr("0 questions and answers"));
+}
+
+// Between a step of the prompt and the next the first one would do: the second has to come within a step.
+TEST_F(ChatTerminal, ASecondCtrlCEndsTheProgram) {
+  constexpr int kTries = 8;
+  int status = 0;
+  for (int i = 0; i < kTries && status != kForced; ++i) {
+    start();
+    terminal_->type(long_message() + "\r");
+    ASSERT_TRUE(terminal_->wait_for("Prompt ["));
+    terminal_->signal(SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    terminal_->signal(SIGINT);
+    if (terminal_->wait_for_end_or(kPrompt)) status = terminal_->wait();
+  }
+  EXPECT_EQ(status, kForced);
   EXPECT_THAT(terminal_->shown(), Not(HasSubstr("t/s ]")));
   EXPECT_TRUE(terminal_->shows_typed());
 }

@@ -72,6 +72,8 @@ class Terminal {
     seen_ = shown_.find(text, seen_) + text.size();
     return true;
   }
+  /// Waits until the program has ended, or `text` is shown: true if it has ended.
+  bool wait_for_end_or(std::string_view text) { return !wait_for(text); }
   /// What was shown before the text last waited for.
   const std::string& before() const { return before_; }
   /// All that has been shown.

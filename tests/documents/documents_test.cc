@@ -181,7 +181,7 @@ TEST(Documents, FlagsBetweenBackticksExist) {
 
 TEST(Documents, TheManualListsTheCommandsOfTheChat) {
   const std::string source = read_text(kRoot / "runtime" / "chat" / "command.cc");
-  const std::regex entry("\"(/[a-z]+)\"");
+  const std::regex entry("\"(/([a-z]+|[?]))\"");
   std::set<std::string> commands;
   for (std::sregex_iterator at(source.begin(), source.end(), entry), end; at != end; ++at)
     commands.insert((*at)[1]);

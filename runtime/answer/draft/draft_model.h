@@ -54,7 +54,7 @@ class DraftModel : public Drafter {
 
   /// Feeds at most so many tokens of the context, and returns whether a proposal now has no more than that to feed: for
   /// those whose thread is not to be held up by a long one.
-  bool feed(int max_tokens);
+  bool feed(int max_tokens) override;
   /// Forgets the texts that it has read: the next one is read from its first token on.
   void forget();
   /// As Engine::enter_thread().

@@ -21,6 +21,8 @@ class Drafter {
   virtual ~Drafter() = default;
   /// Begins an answer that is drawn so, behind a context of at least one token, of which the last has not been fed.
   virtual void begin(std::span<const int32_t> context, const Sampling& sampling) = 0;
+  /// Reads at most so many tokens of the context; false if more are to be read before it can draft at once.
+  virtual bool feed(int /*max_tokens*/) { return true; }
   /// Tokens that the model has chosen, of the last draft or another.
   virtual void append(std::span<const int32_t> tokens) = 0;
   /// At most so many tokens behind the context.

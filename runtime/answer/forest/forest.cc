@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <numeric>
 
@@ -11,13 +12,13 @@
 namespace soliton {
 namespace {
 
-constexpr int kFeedChunk = 256;     // tokens of a text between two questions whether it goes on
 constexpr int kLaunchTokens = 256;  // of a row: room is made for no more at a time
 constexpr std::array<int32_t, 1> kOneToken = {-1};
 
 }  // namespace
 
-Forest::Forest(Engine& engine, int context) : engine_(engine), context_(context), cache_(engine.tree()) {
+Forest::Forest(Engine& engine, int context)
+    : engine_(engine), context_(context), cache_(engine.tree()), pace_(engine.max_rows()) {
   engine.clear_tree();
 }
 
@@ -93,10 +94,12 @@ int Forest::feed(ForestText& text, const std::function<bool()>& goes_on) {
   }
   check_tokens(std::span(text.tokens).subspan(static_cast<size_t>(text.num_fed)));
   while (text.num_to_feed() > 0 && (!goes_on || goes_on())) {
-    const int count = std::min(kFeedChunk, text.num_to_feed());
+    const int count = std::min(pace_.num_tokens(), text.num_to_feed());
     make_room(engine_.tree().missing_pages(*text.branch, count));
     const auto chunk = std::span<const int32_t>(text.tokens).subspan(text.num_fed, count);
+    const auto began = std::chrono::steady_clock::now();
     on_device([&] { engine_.feed(*text.branch, chunk); });
+    pace_.took(count, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     cache_.append(*text.branch, chunk);
     text.num_fed += count;
     rest(text);

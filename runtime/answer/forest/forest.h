@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/answer/feed_prompt.h"
 #include "runtime/answer/forest/prefix_cache.h"
 #include "runtime/engine/chosen_token.h"
 #include "runtime/engine/engine.h"
@@ -86,6 +87,7 @@ class Forest {
   Engine& engine_;
   int context_;
   PrefixCache cache_;
+  FeedPace pace_;
   std::optional<Error> failure_;  // of the device: nothing can be done any more
 };
 
