@@ -11,6 +11,7 @@ namespace soliton {
 namespace {
 
 constexpr int kDefaultCompletionTokens = 16;  // as OpenAI's API has it
+constexpr std::chrono::milliseconds kBetweenProgress{50};
 
 /// Characters, not bytes: text_offset counts them.
 size_t num_characters(std::string_view text) {
@@ -171,7 +172,12 @@ void Completion::take_fed(size_t prompt, int num_fed, int num_cached) {
   num_cached_[prompt] = static_cast<size_t>(num_cached);
   num_fed_[prompt] = static_cast<size_t>(num_fed);
   if (!setup_.request.streams || !setup_.request.tells_progress) return;
-  PromptProgress progress{.seconds = seconds_between(asked_, Clock::now())};
+  const Clock::time_point now = Clock::now();
+  const bool is_first = num_fed == num_cached;
+  const bool is_last = num_fed_[prompt] + 1 >= setup_.prompts[prompt].size();
+  if (!is_first && !is_last && now - told_progress_ < kBetweenProgress) return;
+  told_progress_ = now;
+  PromptProgress progress{.seconds = seconds_between(asked_, now)};
   for (size_t i = 0; i < setup_.prompts.size(); ++i) {
     progress.num_tokens += setup_.prompts[i].size();
     progress.num_cached += num_cached_[i];

@@ -106,6 +106,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
   std::vector<size_t> num_cached_;
   Clock::time_point asked_ = Clock::now();
   std::optional<Clock::time_point> first_token_ = {};
+  Clock::time_point told_progress_ = {};  // when, last
 };
 
 }  // namespace soliton

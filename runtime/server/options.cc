@@ -135,6 +135,12 @@ void add_scheduler_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--launch-tokens", options.scheduler.launch_tokens,
                  "tokens of each of several rows in one launch of the kernel at most")
       ->check(at_least(1));
+  app.add_option_function<int>(
+         "--max-gap", [&](int ms) { options.scheduler.max_gap = std::chrono::milliseconds(ms); },
+         "ms between two tokens of an answer at most while prompts of others are read: in shorter steps, and "
+         "so "
+         "later; 0: steps are as long as reads most prompts")
+      ->check(at_least(0));
   add_sampling_flags(
       app, options.model.sampling_flags,
       "where a request does not say; else as generation_config.json says, or 0, the best token");

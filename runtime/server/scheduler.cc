@@ -15,6 +15,17 @@ namespace {
 using Counter = Metrics::Counter;
 using Gauge = Metrics::Gauge;
 
+/// Of those kernels that can feed a prompt beside another row, in ascending order.
+std::vector<int> kernel_rows(const KernelLibrary& library) {
+  std::vector<int> rows;
+  for (int kernel = 0; kernel < library.num_kernels(); ++kernel) {
+    if (library.descriptor(kernel).rows > 1) rows.push_back(library.descriptor(kernel).rows);
+  }
+  if (rows.empty()) rows.push_back(1);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
 }  // namespace
 
 Busy::Busy(size_t num_waiting, int retry_after_s)
@@ -35,7 +46,9 @@ Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& m
       metrics_(metrics),
       max_rows_(options.max_rows == 0 ? engine.max_rows() : options.max_rows),
       cache_(engine.tree()),
-      draft_model_(std::move(draft_model)) {
+      draft_model_(std::move(draft_model)),
+      feed_pace_(engine.max_rows()),
+      step_pace_(kernel_rows(engine.library())) {
   for (const int rows : {max_rows_, options_.num_drafts + 1}) {
     if (rows > engine.max_rows()) engine.kernel_for_rows(rows);  // throws
   }
@@ -45,6 +58,7 @@ Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& m
                                                  options.context, engine.tree().num_pages()));
   }
   metrics_.set(Gauge::kPages, engine.tree().num_pages());
+  if (options_.max_gap.count() > 0) calibrate();
 }
 
 // ---- From other threads

@@ -32,11 +32,13 @@
 #include "models/error.h"
 #include "runtime/answer/draft/draft_model.h"
 #include "runtime/answer/draft/prompt_lookup.h"
+#include "runtime/answer/feed_prompt.h"
 #include "runtime/answer/forest/prefix_cache.h"
 #include "runtime/engine/engine.h"
 #include "runtime/server/fair_queue.h"
 #include "runtime/server/generation.h"
 #include "runtime/server/metrics.h"
+#include "runtime/server/step_pace.h"
 
 namespace soliton {
 
@@ -57,6 +59,8 @@ struct SchedulerOptions {
   int max_waiting = 512;   // samples
   int launch_tokens = 32;  // of each row in one launch, at most
   int num_drafts = 0;      // for a sample in one step, at most; 0: none
+  /// Between two tokens of a sample while prompts of others are fed, as far as steps can be so short; 0: any.
+  std::chrono::milliseconds max_gap{0};
 };
 
 class Scheduler {
@@ -222,11 +226,14 @@ class Scheduler {
 
   // scheduler_prompts.cc
   int rows_of_step() const;
+  int rows_within_gap() const;
   std::vector<Chunk> next_chunks();
   Sequence* next_to_feed(std::span<const Chunk> but);
   bool waits_for_prefix(const Sequence& sequence) const;
   void begin(Sequence& sequence);
   void feed(Sequence& sequence, int num_tokens);
+  void calibrate();
+  void note_time(int rows, std::span<const Chunk> chunks, double seconds);
   void feed_and_decode(std::span<const Chunk> chunks, bool decodes);
   void score(const TreeResult& result, std::span<const ScoredRow> rows);
   void tell_fed(const Sequence& sequence) const;
@@ -266,6 +273,9 @@ class Scheduler {
   uint64_t num_rounds_ = 0;
   int64_t num_evicted_ = 0;         // told to metrics_
   Clock::duration step_time_ = {};  // of the last launch
+  FeedPace feed_pace_;              // of a prompt for which nobody waits
+  StepPace step_pace_;              // of those beside others
+  double decoding_s_ = 0;           // that the last step took which fed no prompt
 
   std::atomic<bool> interrupted_ = false;  // a launch ends soon: somebody has come or gone
   std::atomic<bool> has_free_rows_ = true;

@@ -1,9 +1,11 @@
 // What is fed of which prompt: see scheduler.h.
 #include <algorithm>
+#include <numeric>
 
 #include "layout/page.h"
 #include "runtime/server/ranked_tokens.h"
 #include "runtime/server/scheduler.h"
+#include "runtime/server/seconds.h"
 
 namespace soliton {
 namespace {
@@ -19,11 +21,53 @@ constexpr int kScoredRows = 32;  // of a step, of a prompt that is scored: their
 /// Rows of a step that feeds prompts. Beside those that decode they are those for which a token of a prompt holds the others
 /// up least: 32 rather than 64, which take a third longer; or all that warpgroups multiply at once.
 int Scheduler::rows_of_step() const {
+  const int most = options_.max_gap.count() > 0 ? rows_within_gap() : engine_.max_rows();
   const int decoding = num_decoding();
-  if (decoding == 0 || !decodes_beside_prompts() || engine_.max_rows() >= kManyRows)
-    return engine_.max_rows();
+  if (decoding == 0 || !decodes_beside_prompts() || engine_.max_rows() >= kManyRows) return most;
   const int wanted = std::min(engine_.max_rows(), std::max(kRowsBeside, 4 * decoding));
-  return engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows;
+  return std::min(most, engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows);
+}
+
+/// Rows of a step after which nobody has waited longer for a token than max_gap allows; but one for a prompt in any case.
+int Scheduler::rows_within_gap() const {
+  int depth = 0;
+  bool somebody_waits = false;
+  for (const SequencePointer& sequence : running_) {
+    if (sequence->branch && !sequence->is_fed()) depth = std::max(depth, sequence->num_fed);
+    somebody_waits = somebody_waits || (sequence->is_fed() && sequence->generation().max_tokens > 0);
+  }
+  if (!somebody_waits) return engine_.max_rows();
+  const bool is_shared = decodes_beside_prompts();  // else a step follows for those that decode
+  const double seconds = std::chrono::duration<double>(options_.max_gap).count();
+  const int rows = step_pace_.max_rows(depth, is_shared ? seconds : seconds - decoding_s_, Clock::now());
+  return std::max(rows, is_shared ? num_decoding() + 1 : 1);
+}
+
+/// Times a step of each kernel, the second, as the first brings code to the card.
+void Scheduler::calibrate() {
+  KvTree& tree = engine_.tree();
+  for (const int rows : step_pace_.kernel_rows()) {
+    if (rows == 1 || rows > options_.context) continue;
+    for (int i = 0; i < 2; ++i) {
+      const Branch branch = tree.open();
+      std::vector<int32_t> chain(static_cast<size_t>(rows));
+      std::iota(chain.begin(), chain.end(), -1);
+      tree.draft(branch, chain);
+      const std::vector<int32_t> tokens(static_cast<size_t>(rows));
+      const Clock::time_point began = Clock::now();
+      engine_.decode_tree({.tokens = tokens});
+      step_pace_.calibrate(rows, seconds_between(began, Clock::now()));
+      tree.prune(branch);
+    }
+  }
+}
+
+/// Of a step by the kernel with so many rows.
+void Scheduler::note_time(int rows, std::span<const Chunk> chunks, double seconds) {
+  int depth = 0;
+  for (const Chunk& chunk : chunks) depth = std::max(depth, chunk.sequence->num_fed);
+  if (rows > 1) step_pace_.took(rows, depth, seconds, Clock::now());
+  if (chunks.empty()) decoding_s_ = seconds;
 }
 
 /// What the next step feeds: of as many prompts as it has rows for.
@@ -95,19 +139,25 @@ void Scheduler::begin(Sequence& sequence) {
   tell_fed(sequence);
 }
 
-/// Feeds tokens of one prompt by themselves, at most so many, and in whole steps as long as there are: what is left ends the
-/// prompt. Pages may be missing so much that the sequence is sent back.
+/// Feeds tokens of one prompt by themselves, at most so many. Pages may be missing so much that the sequence is sent back.
 void Scheduler::feed(Sequence& sequence, int num_tokens) {
   tell_all();
   num_tokens = std::min(num_tokens, sequence.num_to_feed());
-  if (num_tokens > engine_.max_rows()) num_tokens -= num_tokens % engine_.max_rows();
   while (!cache_.make_room(engine_.tree().missing_pages(*sequence.branch, num_tokens))) {
     if (!send_back_latest())
       throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
     if (!sequence.branch) return;
   }
   const std::span<const int32_t> chunk = std::span(sequence.tokens).subspan(sequence.num_fed, num_tokens);
+  const Clock::time_point began = Clock::now();
   engine_.feed(*sequence.branch, chunk);
+  const double seconds = seconds_between(began, Clock::now());
+  feed_pace_.took(num_tokens, seconds);
+  if (num_tokens > 1 && engine_.max_rows() > 1) {  // else not the time of one step
+    const Chunk step{&sequence, num_tokens};
+    const int kernel = engine_.kernel_for_rows(num_tokens);
+    note_time(engine_.library().descriptor(kernel).rows, std::span(&step, 1), seconds);
+  }
   cache_.append(*sequence.branch, chunk);
   sequence.num_fed += num_tokens;
   metrics_.add(Counter::kLaunches);

@@ -14,7 +14,6 @@ namespace {
 using Counter = Metrics::Counter;
 using Distribution = Metrics::Distribution;
 
-constexpr int kAloneChunk = 256;        // tokens of a prompt between two looks at who else wants something
 constexpr int kLeastPart = 8;           // for prompts, beside those that decode: an eighth of the rows
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
 constexpr std::array<int32_t, 1> kPlainDraft = {-1};
@@ -32,7 +31,7 @@ void Scheduler::work_on_rows() {
   if (chunks.empty()) {
     decode(draft());
   } else if (num_decoding() == 0 && chunks.size() == 1 && !chunks[0].ends && !chunks[0].sequence->scores()) {
-    feed(*chunks[0].sequence, kAloneChunk);
+    feed(*chunks[0].sequence, engine_.max_rows() > 1 ? chunks[0].num_tokens : feed_pace_.num_tokens());
   } else if (decodes_beside_prompts()) {
     feed_and_decode(chunks, num_decoding() > 0);
   } else {
@@ -172,6 +171,8 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
            }},
       [&](std::span<const int32_t> chosen) { return input.wants_logits || take(chosen); });
   step_time_ = (Clock::now() - began) / std::max(1, result.num_steps);
+  note_time(engine_.library().descriptor(result.kernel).rows, chunks,
+            std::chrono::duration<double>(step_time_).count());
   logits_ = std::move(result.logits);
   if (input.wants_logits) take(result.chosen);
   take_drafts(result);

@@ -165,6 +165,21 @@ TEST(MessagesFormat, StreamsBlocksOneAfterAnother) {
   EXPECT_EQ(named_events(format.fail(ApiError(503, "no")))[0].second["error"]["type"], "overloaded_error");
 }
 
+TEST(MessagesFormat, PingsTellHowMuchOfAPromptIsRead) {
+  MessagesFormat format("small");
+  const auto events =
+      named_events(format.progress({.num_tokens = 9, .num_cached = 2, .num_fed = 4, .seconds = 0.5}));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].first, "ping");
+  EXPECT_EQ(events[0].second["prompt_progress"],
+            json({{"total", 9}, {"cache", 2}, {"processed", 4}, {"time_ms", 500}}));
+  EXPECT_TRUE(
+      chat_of_messages(R"({"messages": [{"role": "user", "content": "a"}], "max_tokens": 2, "stream": true,
+                                   "return_progress": true})",
+                       true)["return_progress"]
+          .get<bool>());
+}
+
 class MessagesService : public ServiceTest {
  protected:
   MessagesService() : ServiceTest(small_options(), 8, 40, small_tokenizer(kJsonSigns), kCallingTemplate) {}

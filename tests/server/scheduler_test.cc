@@ -48,8 +48,8 @@ TEST_F(SchedulerTest, OneRequestIsDecodedByTheKernelOfOneRow) {
   EXPECT_EQ(test.heard(index).tokens, expected);
   EXPECT_EQ(test.heard(index).end->end, SampleEnd::kLength);
   EXPECT_EQ(test.heard(index).end->num_cached, 0);
-  // Whole steps of the prompt, the one that ends it, and one launch of the answer, whatever launch_tokens are.
-  EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), 3u);
+  // Nine steps of the prompt, of which the last chooses a token, and one launch of the answer, whatever launch_tokens are.
+  EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), 10u);
 }
 
 // As a step of its own would.
@@ -343,6 +343,49 @@ TEST_F(SchedulerWith128Rows, PromptsTakeAllOfThemBesideThoseThatDecode) {
   EXPECT_FALSE(test.heard(second).tokens.empty());
   test.run_to_end();
   EXPECT_EQ(test.heard(first).tokens.size(), 40u);
+}
+
+// A prompt beside a row that decodes: by steps of 32 rows where longer ones are not known to be short enough, else of 128.
+TEST_F(SchedulerWith128Rows, PromptsHoldOthersUpNoLongerThanTheyMay) {
+  for (const auto& [max_gap, most_told] :
+       {std::pair(std::chrono::milliseconds(1), 31), std::pair(std::chrono::milliseconds(1000000), 127)}) {
+    SchedulerUnderTest test = with({.max_rows = 64, .launch_tokens = 2, .max_gap = max_gap});
+    std::vector<int> fed;
+    const auto ask_at_5 = [&](int, const GeneratedToken&) {
+      if (test.heard(0).tokens.size() == 5)
+        test.ask({.prompt = prompt(250), .max_tokens = 3, .on_fed = [&fed](int num_fed, int) {
+                    fed.push_back(num_fed);
+                  }});
+      return true;
+    };
+    test.ask({.prompt = prompt(10), .max_tokens = 40, .on_token = ask_at_5});
+    test.run_to_end();
+    EXPECT_EQ(test.heard(0).tokens.size(), 40u);
+    EXPECT_EQ(test.heard(1).tokens.size(), 3u);
+    int most = 0;
+    for (size_t i = 1; i < fed.size(); ++i) most = std::max(most, fed[i] - fed[i - 1]);
+    EXPECT_EQ(most, most_told);
+    // Nobody waits while nobody decodes.
+    const uint64_t launches = test.metrics().value(Metrics::Counter::kLaunches);
+    Tokens alone = prompt(129);
+    alone[0] = (alone[0] + 1) % 33;
+    test.ask({.prompt = alone, .max_tokens = 1});
+    test.run_to_end();
+    EXPECT_EQ(test.metrics().value(Metrics::Counter::kLaunches), launches + 2);
+  }
+}
+
+// Who goes while a prompt is read alone is noticed behind the step that is at work.
+TEST_F(SchedulerTest, APromptThatNobodyWaitsForIsNotReadOn) {
+  SchedulerUnderTest test = with({});
+  int most_fed = 0;
+  test.ask({.prompt = prompt(200), .max_tokens = 5, .on_fed = [&](int num_fed, int) {
+              most_fed = std::max(most_fed, num_fed);
+              if (num_fed > 0) test.scheduler().cancel(test.last_ticket());
+            }});
+  test.run_to_end();
+  EXPECT_EQ(most_fed, 8);
+  EXPECT_EQ(test.heard(0).end->end, SampleEnd::kCancelled);
 }
 
 // Who comes last of many waits for as many steps as hold all their tokens: one step carries the rest of one prompt and the

@@ -103,11 +103,13 @@ std::string MessagesFormat::begin(const AnswerUsage& usage) {
 
 /// A sign of life, with what llama.cpp's streams say.
 std::string MessagesFormat::progress(const PromptProgress& progress) {
-  return server_event(
-      "ping",
-      {{"type", "ping"},
-       {"prompt_progress",
-        {{"total", progress.num_tokens}, {"cache", progress.num_cached}, {"processed", progress.num_fed}}}});
+  constexpr double kMsPerS = 1e3;
+  return server_event("ping", {{"type", "ping"},
+                               {"prompt_progress",
+                                {{"total", progress.num_tokens},
+                                 {"cache", progress.num_cached},
+                                 {"processed", progress.num_fed},
+                                 {"time_ms", static_cast<int64_t>(progress.seconds * kMsPerS)}}}});
 }
 
 /// Unless one of this type is open.

@@ -177,8 +177,8 @@ Json chat_of_messages(const std::string& text, bool wants_limit) {
     const Json ordered = parse_ordered_body(text);
     Json chat = {{"messages", read_conversation(body, ordered)}};
     if (wants_limit) chat["max_tokens"] = body["max_tokens"].integer(0, std::numeric_limits<int>::max());
-    for (const char* name :
-         {"model", "temperature", "top_p", "top_k", "stream", "reasoning_format", "cache_salt", "seed"}) {
+    for (const char* name : {"model", "temperature", "top_p", "top_k", "stream", "return_progress",
+                             "reasoning_format", "cache_salt", "seed"}) {
       if (!body[name].is_null()) chat[name] = ordered[name];
     }
     const JsonView stops = body["stop_sequences"];
