@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "models/model_tables.h"
 #include "models/printing.h"
+#include "runtime/bench/prompt_work.h"
 #include "runtime/engine/kv_pool.h"
 
 namespace soliton {
@@ -22,42 +23,70 @@ int most(const std::vector<int>& list) {
 }
 
 /// A prompt's time runs from the launch, as the host sees it, to its last token's output.
-Row measure_prompt(Engine& engine, const BenchOptions& options, int count, double ceiling) {
-  Row row{.test = fmt::format("pp{}", count)};
-  row.bytes = engine.needed_bytes(count / 2);
+PromptRow measure_prompt(Engine& engine, const BenchOptions& options, int count, TestProgress& progress) {
+  PromptRow row{.test = fmt::format("pp{}", count),
+                .flops = prompt_flops(engine.library().model().facts, count)};
+  progress.begin(row.test);
   const std::vector<int32_t> prompt =
       random_prompt(count, engine.library().model().facts.vocabulary, options.seed);
-  std::vector<std::vector<double>> repeats;
-  for (int i = 0; i <= options.repeats; ++i) {
-    const double us = time_prompt_us(engine, prompt);
-    if (i > 0) repeats.push_back(std::vector<double>(count, us / count));
+  time_prompt_us(engine, prompt);  // warms up
+  std::vector<double> ms;
+  std::vector<double> rates;
+  for (int i = 0; i < options.repeats; ++i) {
+    progress.repeat(i, options.repeats);
+    ms.push_back(time_prompt_us(engine, prompt) * 1e-3);
+    rates.push_back(count / (ms.back() * 1e-3));
   }
-  summarise(repeats, ceiling, row);
+  std::sort(ms.begin(), ms.end());
+  const Rates summary = summarise_rates(rates);
+  row.rate = summary.mean;
+  row.deviation = summary.deviation;
+  row.p50_ms = ms[(ms.size() - 1) / 2];
+  row.max_ms = ms.back();
   return row;
 }
 
-std::vector<Row> measure_rows(Engine& engine, const BenchOptions& options, double ceiling) {
-  std::vector<Row> rows;
+std::vector<PromptRow> measure_prompts(Engine& engine, const BenchOptions& options, TestProgress& progress) {
+  std::vector<PromptRow> rows;
   for (const int prompt : options.prompts) {
-    if (prompt > 0) rows.push_back(measure_prompt(engine, options, prompt, ceiling));
-  }
-  for (const int depth : options.depths) {
-    for (const int tokens : options.tokens) {
-      if (tokens == 0) continue;
-      GenerationTest test{.tokens = tokens, .depth = depth, .repeats = options.repeats, .seed = options.seed};
-      rows.push_back(measure_generation(engine, test, ceiling));
-      if (!options.sampling.any()) continue;
-      test.sampling = options.sampling.over(kTimedSampling);
-      rows.push_back(measure_generation(engine, test, ceiling));
-    }
+    if (prompt > 0) rows.push_back(measure_prompt(engine, options, prompt, progress));
   }
   return rows;
 }
 
-std::vector<TreeMeasurement> measure_trees(Engine& engine, const BenchOptions& options, double ceiling) {
+/// Tests of generation, with sampling beside greedily where that is asked for.
+std::vector<GenerationTest> generation_tests(const BenchOptions& options) {
+  std::vector<GenerationTest> tests;
+  for (const int depth : options.depths) {
+    for (const int tokens : options.tokens) {
+      if (tokens == 0) continue;
+      tests.push_back({.tokens = tokens, .depth = depth, .repeats = options.repeats, .seed = options.seed});
+      if (!options.sampling.any()) continue;
+      tests.push_back(tests.back());
+      tests.back().sampling = options.sampling.over(kTimedSampling);
+    }
+  }
+  return tests;
+}
+
+std::vector<Row> measure_rows(Engine& engine, const BenchOptions& options, double ceiling,
+                              TestProgress& progress) {
+  std::vector<Row> rows;
+  for (const GenerationTest& test : generation_tests(options)) {
+    progress.begin(name_of(test));
+    rows.push_back(
+        measure_generation(engine, test, ceiling, [&](int done) { progress.repeat(done, test.repeats); }));
+  }
+  return rows;
+}
+
+std::vector<TreeMeasurement> measure_trees(Engine& engine, const BenchOptions& options, double ceiling,
+                                           TestProgress& progress) {
   std::vector<TreeMeasurement> rows;
   for (const TreeSpec& spec : options.trees) {
+    progress.begin(spec.name);
     if (num_rows(spec) > engine.max_rows()) {
+      progress.clear();
       say("{}: left out: {} rows, the kernels take {}", spec.name, num_rows(spec), engine.max_rows());
       continue;
     }
@@ -93,10 +122,33 @@ nlohmann::ordered_json sampling_json(const Sampling& sampling) {
           {"logprobs", sampling.logprobs}};
 }
 
+std::string prompt_table(const std::vector<PromptRow>& rows) {
+  constexpr double kTera = 1e12;
+  std::string text = "| prompt | t/s | p50 ms | max ms | TFLOP/s |\n| --- | --- | --- | --- | --- |\n";
+  for (const PromptRow& row : rows) {
+    text += fmt::format("| {} | {:.2f} ± {:.2f} | {:.2f} | {:.2f} | {:.4g} |\n", row.test, row.rate,
+                        row.deviation, row.p50_ms, row.max_ms, row.flops_rate() / kTera);
+  }
+  return text;
+}
+
+std::string generation_table(const std::vector<Row>& rows, double ceiling) {
+  std::string text = "| test | t/s | p50 us | p90 us | p99 us | max us | GB a token | TB/s | of S |\n";
+  text += "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const Row& row : rows) {
+    text += fmt::format(
+        "| {} | {:.2f} ± {:.2f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {} |\n", row.test,
+        row.rate, row.deviation, row.p50_us, row.p90_us, row.p99_us, row.max_us, row.bytes * 1e-9,
+        row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
+  }
+  return text;
+}
+
 }  // namespace
 
 int needed_context(const BenchOptions& options, const ModelFacts& facts) {
-  const int64_t tokens = most(options.tokens);
+  constexpr int kTimelineTokens = 2;  // at least, of which it is of one
+  const int64_t tokens = std::max(most(options.tokens), options.timeline.empty() ? 0 : kTimelineTokens);
   const int64_t depth = most(options.depths);
   const int64_t prompt = most(options.prompts);
   int64_t generation = std::max<int64_t>(tokens + depth + 1, draft_context(options));
@@ -134,12 +186,24 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
   return tokens;
 }
 
-DecodingResults measure_decoding(Engine& engine, const BenchOptions& options,
-                                 const ReadBandwidth& bandwidth) {
+int count_tests(const BenchOptions& options) {
+  const auto num_prompts =
+      std::count_if(options.prompts.begin(), options.prompts.end(), [](int prompt) { return prompt > 0; });
+  const size_t others = generation_tests(options).size() + options.trees.size();
+  return static_cast<int>(num_prompts) + static_cast<int>(others) + (options.draft_kernel.empty() ? 0 : 1);
+}
+
+DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth,
+                                 TestProgress& progress) {
   DecodingResults results{.bandwidth = bandwidth};
-  results.rows = measure_rows(engine, options, bandwidth.best());
-  results.trees = measure_trees(engine, options, bandwidth.best());
-  if (!options.draft_kernel.empty()) results.drafts = measure_drafts(engine, options);
+  results.prompts = measure_prompts(engine, options, progress);
+  results.rows = measure_rows(engine, options, bandwidth.best(), progress);
+  results.trees = measure_trees(engine, options, bandwidth.best(), progress);
+  if (!options.draft_kernel.empty()) {
+    progress.begin("drafts");
+    results.drafts = measure_drafts(engine, options);
+  }
+  progress.clear();
   return results;
 }
 
@@ -177,15 +241,9 @@ std::string markdown(const Engine& engine, const DecodingResults& results) {
   if (device.sm_clock_khz > 0) text += fmt::format(", SM {} MHz", device.sm_clock_khz / 1000);
   if (device.memory_clock_khz > 0) text += fmt::format(", memory {} MHz", device.memory_clock_khz / 1000);
   const double ceiling = results.bandwidth.best();
-  text += fmt::format("\nS (read bandwidth, same run): {}\n\n", describe(results.bandwidth));
-  text += "| test | t/s | p50 us | p90 us | p99 us | max us | GB a token | TB/s | of S |\n";
-  text += "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const Row& row : results.rows) {
-    text += fmt::format(
-        "| {} | {:.2f} ± {:.2f} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:.3f} | {:.3f} | {} |\n", row.test,
-        row.rate, row.deviation, row.p50_us, row.p90_us, row.p99_us, row.max_us, row.bytes * 1e-9,
-        row.bandwidth * 1e-12, ceiling > 0 ? fmt::format("{:.1f}%", row.of_ceiling * 100) : "-");
-  }
+  text += fmt::format("\nS (read bandwidth, same run): {}\n", describe(results.bandwidth));
+  if (!results.prompts.empty()) text += "\n" + prompt_table(results.prompts);
+  if (!results.rows.empty()) text += "\n" + generation_table(results.rows, ceiling);
   if (!results.trees.empty()) text += "\n" + tree_table(results.trees);
   if (results.drafts) text += "\n" + draft_table(*results.drafts);
   return text;
@@ -209,6 +267,7 @@ std::string as_json(const Engine& engine, const BenchOptions& options, const Dec
                               {"repeats", options.repeats},
                               {"rows", nlohmann::ordered_json::array()}};
   if (options.sampling.any()) json["sampling"] = sampling_json(options.sampling.over(kTimedSampling));
+  for (const PromptRow& row : results.prompts) json["rows"].push_back(as_json(row));
   for (const Row& row : results.rows) json["rows"].push_back(as_json(row));
   for (const TreeMeasurement& tree : results.trees) json["trees"].push_back(tree_json(tree));
   if (results.drafts) json["drafts"] = as_json(*results.drafts);

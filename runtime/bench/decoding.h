@@ -10,6 +10,7 @@
 #include "runtime/bench/drafts.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/options.h"
+#include "runtime/bench/test_progress.h"
 #include "runtime/bench/timeline.h"
 #include "runtime/bench/tree.h"
 #include "runtime/device/read_bandwidth.h"
@@ -26,13 +27,17 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library);
 
 struct DecodingResults {
   ReadBandwidth bandwidth;
+  std::vector<PromptRow> prompts = {};
   std::vector<Row> rows = {};
   std::vector<TreeMeasurement> trees = {};
   std::optional<DraftMeasurement> drafts = {};
 };
 
-/// Measures all that the options ask for but the timeline.
-DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth);
+/// Tests that measure_decoding() does.
+int count_tests(const BenchOptions& options);
+/// Measures all that the options ask for but the timeline, and says where it is.
+DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth,
+                                 TestProgress& progress);
 
 /// Of the token in the middle of a run at the first depth.
 Timeline record_timeline(Engine& engine, const BenchOptions& options);

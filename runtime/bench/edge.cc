@@ -91,7 +91,7 @@ std::optional<double> EdgeContext::tokens_per_joule() const {
   return static_cast<double>(energy_tokens) / energy->joules;
 }
 
-void measure_edge(Engine& engine, EdgeReport& report) {
+void measure_edge(Engine& engine, EdgeReport& report, TestProgress& progress) {
   const EdgeTest& test = report.test;
   std::optional<Sensors> sensors;
   if (report.is_emulated()) {
@@ -103,15 +103,21 @@ void measure_edge(Engine& engine, EdgeReport& report) {
       report.no_sensors = absent.what();
     }
   }
-  for (const int prompt : test.prompts) report.prompts.push_back(measure_edge_prompt(engine, test, prompt));
+  for (const int prompt : test.prompts) {
+    progress.begin(fmt::format("a prompt of {} tokens", prompt));
+    report.prompts.push_back(measure_edge_prompt(engine, test, prompt));
+  }
   engine.randomise_cache(test.seed);
   for (const int tokens : test.contexts) {
     EdgeContext& context = report.contexts.emplace_back(EdgeContext{.tokens = tokens});
     const GenerationTest run{
         .tokens = test.tokens, .depth = context.tokens, .repeats = test.repeats, .seed = test.seed};
-    context.row = measure_generation(engine, run, report.bandwidth.best());
+    progress.begin(fmt::format("{} tokens at context {}", test.tokens, tokens));
+    context.row = measure_generation(engine, run, report.bandwidth.best(),
+                                     [&](int done) { progress.repeat(done, test.repeats); });
     if (sensors) measure_energy(engine, test, *sensors, context);
   }
+  progress.clear();
   if (sensors) report.sensors = sensors->summary();
   const ModelDescriptor& model = engine.library().model();
   report.memory.weights = model.weight_bytes + model_tables(model.facts).bytes();

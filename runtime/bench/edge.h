@@ -12,6 +12,7 @@
 #include "layout/model_facts.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/sensors.h"
+#include "runtime/bench/test_progress.h"
 #include "runtime/device/read_bandwidth.h"
 #include "runtime/engine/engine.h"
 
@@ -83,8 +84,8 @@ struct EdgeReport {
 };
 
 /// Runs the report's test on a loaded engine, and fills in its prompts, contexts (but for what was predicted), sensors,
-/// and what memory holds.
-void measure_edge(Engine& engine, EdgeReport& report);
+/// and what memory holds. A test of `progress` is a prompt or a context.
+void measure_edge(Engine& engine, EdgeReport& report, TestProgress& progress);
 
 /// What is neither of a prompt nor of a context, by name, as people read it: "n/a" where it is not known.
 std::vector<std::pair<std::string, std::string>> edge_facts(const EdgeReport& report);

@@ -105,7 +105,8 @@ void run_decoding(const BenchOptions& options, KernelLibrary library, const Mode
       {.context = context, .pool_tokens = pool_tokens, .device = options.device, .cards = options.cards});
   load(engine, options, model);
   engine.randomise_cache(options.seed);
-  const DecodingResults results = measure_decoding(engine, options, bandwidth);
+  TestProgress progress(count_tests(options));
+  const DecodingResults results = measure_decoding(engine, options, bandwidth, progress);
   const std::string json = as_json(engine, options, results, command);
   std::string text = options.format == "json" ? json : markdown(engine, results);
   if (!options.timeline.empty()) {
@@ -166,7 +167,8 @@ void run_edge(const BenchOptions& options, OpenedKernel kernel, const Model* mod
     report.memory.device = report.device.free_bytes - now.free_bytes;
     report.memory.device_total = now.total_bytes;
   }
-  measure_edge(engine, report);
+  TestProgress progress(static_cast<int>(report.test.prompts.size() + report.test.contexts.size()));
+  measure_edge(engine, report, progress);
   predict_edge(facts, report);
   const std::string json = edge_json(report);
   const std::string page = edge_svg(report);

@@ -56,6 +56,15 @@ double time_prompt_us(Engine& engine, std::span<const int32_t> prompt) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 }
 
+Rates summarise_rates(const std::vector<double>& rates) {
+  Rates summary{.mean = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size())};
+  if (rates.size() < 2) return summary;
+  double squares = 0;
+  for (const double rate : rates) squares += (rate - summary.mean) * (rate - summary.mean);
+  summary.deviation = std::sqrt(squares / static_cast<double>(rates.size() - 1));
+  return summary;
+}
+
 void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row) {
   std::vector<double> all;
   std::vector<double> rates;
@@ -65,9 +74,9 @@ void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, 
                     std::accumulate(times.begin(), times.end(), 0.0));
   }
   std::sort(all.begin(), all.end());
-  row.rate = std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
-  for (const double rate : rates) row.deviation += (rate - row.rate) * (rate - row.rate);
-  row.deviation = rates.size() > 1 ? std::sqrt(row.deviation / static_cast<double>(rates.size() - 1)) : 0;
+  const Rates summary = summarise_rates(rates);
+  row.rate = summary.mean;
+  row.deviation = summary.deviation;
   row.p50_us = percentile(all, 0.50);
   row.p90_us = percentile(all, 0.90);
   row.p99_us = percentile(all, 0.99);
@@ -89,18 +98,33 @@ nlohmann::ordered_json as_json(const Row& row) {
           {"of_read_bandwidth", row.of_ceiling}};
 }
 
+nlohmann::ordered_json as_json(const PromptRow& row) {
+  return {{"test", row.test},
+          {"tokens_per_s", row.rate},
+          {"tokens_per_s_deviation", row.deviation},
+          {"first_token_ms_p50", row.p50_ms},
+          {"first_token_ms_max", row.max_ms},
+          {"flops", row.flops},
+          {"flops_per_s", row.flops_rate()}};
+}
+
+std::string name_of(const GenerationTest& test) {
+  return fmt::format("tg{}{}{}", test.tokens, test.depth > 0 ? fmt::format(" @ d{}", test.depth) : "",
+                     test.sampling ? ", sampled" : "");
+}
+
 int generate_once(Engine& engine, const GenerationTest& test) {
   return static_cast<int>(generate_random(engine, test, test.seed).tokens.size());
 }
 
-Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling) {
-  Row row{.test = test.depth > 0 ? fmt::format("tg{} @ d{}", test.tokens, test.depth)
-                                 : fmt::format("tg{}", test.tokens)};
+Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling,
+                       const std::function<void(int)>& on_repeat) {
+  Row row{.test = name_of(test)};
   row.bytes = engine.needed_bytes(test.depth + test.tokens / 2);
-  if (test.sampling) row.test += ", sampled";
   time_generation(engine, test, test.seed);  // warms up
   std::vector<std::vector<double>> repeats;
   for (int i = 0; i < test.repeats; ++i) {
+    if (on_repeat) on_repeat(i);
     repeats.push_back(time_generation(engine, test, test.seed + i));
   }
   summarise(repeats, ceiling, row);

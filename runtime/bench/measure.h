@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -15,7 +16,7 @@ namespace soliton {
 
 /// One row of the table.
 struct Row {
-  std::string test;  // "pp512", "tg128 @ d512"
+  std::string test;  // "tg128 @ d512"
   double rate = 0;   // tokens per second, mean over repeats
   double deviation = 0;
   double p50_us = 0;  // time of a token, over all repeats
@@ -27,8 +28,29 @@ struct Row {
   double of_ceiling = 0;  // bandwidth / S; 0 if S is not known
 };
 
-/// The row in results that are JSON.
+/// One row of the table of prompts.
+struct PromptRow {
+  std::string test;  // "pp512"
+  double rate = 0;   // tokens per second, mean over repeats
+  double deviation = 0;
+  double p50_ms = 0;  // from its beginning to the first token
+  double max_ms = 0;
+  double flops = 0;  // see prompt_flops()
+
+  /// Per second, of the median.
+  double flops_rate() const { return flops / (p50_ms * 1e-3); }
+};
+
+/// The rows in results that are JSON.
 nlohmann::ordered_json as_json(const Row& row);
+nlohmann::ordered_json as_json(const PromptRow& row);
+
+/// Mean and deviation of the rates of repeats.
+struct Rates {
+  double mean = 0;
+  double deviation = 0;
+};
+Rates summarise_rates(const std::vector<double>& rates);
 
 /// Fills the row from the token times (us) of each repeat; `ceiling` is S in bytes per second, 0 if not known.
 void summarise(const std::vector<std::vector<double>>& repeats, double ceiling, Row& row);
@@ -49,7 +71,11 @@ struct GenerationTest {
 /// Generates once without taking times. Returns the number of tokens.
 int generate_once(Engine& engine, const GenerationTest& test);
 
-/// Generates once to warm up, then `repeats` times.
-Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling);
+/// "tg128 @ d512".
+std::string name_of(const GenerationTest& test);
+
+/// Generates once to warm up, then `repeats` times; `on_repeat` is told how many of these are done.
+Row measure_generation(Engine& engine, const GenerationTest& test, double ceiling,
+                       const std::function<void(int)>& on_repeat = {});
 
 }  // namespace soliton

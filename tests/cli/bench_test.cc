@@ -91,12 +91,39 @@ TEST_F(Cli, BenchWritesJson) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   ASSERT_EQ(json.at("rows").size(), 2u);
-  for (const auto& row : json.at("rows")) {
-    for (const char* key : {"tokens_per_s", "token_us_p50", "token_us_p90", "token_us_p99", "token_us_max",
-                            "token_bytes", "bytes_per_s"}) {
-      EXPECT_GT(row.at(key).get<double>(), 0) << key;
-    }
+  const auto& prompt = json.at("rows")[0];
+  for (const char* key : {"tokens_per_s", "first_token_ms_p50", "first_token_ms_max", "flops", "flops_per_s"})
+    EXPECT_GT(prompt.at(key).get<double>(), 0) << key;
+  EXPECT_FALSE(prompt.contains("of_read_bandwidth"));
+  for (const char* key : {"tokens_per_s", "token_us_p50", "token_us_p90", "token_us_p99", "token_us_max",
+                          "token_bytes", "bytes_per_s"}) {
+    EXPECT_GT(json.at("rows")[1].at(key).get<double>(), 0) << key;
   }
+}
+
+// A prompt's tokens share what they read: of the bandwidth they would have many times what there is.
+TEST_F(Cli, BenchSaysOfPromptsWhatIsMultiplied) {
+  const Outcome outcome = run("soliton-bench", bench({"-n", "1", "-p", "2,3"}));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");  // no terminal: nothing of progress
+  const size_t prompts = outcome.out.find("\n| prompt | t/s | p50 ms | max ms | TFLOP/s |\n");
+  const size_t tests = outcome.out.find("\n| test | t/s | p50 us |");
+  ASSERT_NE(prompts, std::string::npos) << outcome.out;
+  EXPECT_LT(prompts, outcome.out.find("\n| pp2 |"));
+  EXPECT_LT(outcome.out.find("\n| pp3 |"), tests) << outcome.out;
+  EXPECT_LT(tests, outcome.out.find("\n| tg1 |"));
+}
+
+// Messages name a kernel from where the user stands, not from where it was built.
+TEST_F(Cli, BenchNamesTheKernelFromHere) {
+  fs::create_directory(path() / "kernels");
+  fs::copy(kTinyKernel, path() / "kernels" / "tiny-stories-cpu.so");
+  const Outcome outcome = run("soliton-bench", {"tiny-stories", "-n", "1", "-r", "1", "--timeline", "t"},
+                              {"SOLITON_KERNELS=" + (path() / "kernels").string()});
+  EXPECT_EQ(outcome.status, kMismatch);
+  EXPECT_NE(outcome.err.find("soliton-bench: kernels/tiny-stories-cpu.so: expected a kernel compiled with"),
+            std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(Cli, BenchTimesSamplingBesideGreedy) {

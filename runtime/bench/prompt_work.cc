@@ -1,0 +1,41 @@
+#include "runtime/bench/prompt_work.h"
+
+#include <algorithm>
+
+namespace soliton {
+namespace {
+
+/// Products of a token with the matrices of a layer's feed-forward network.
+double ffn_products(const ModelFacts& facts, int layer) {
+  constexpr double kMatrices = 3;  // gate, up, down
+  const double hidden = facts.hidden;
+  const int32_t width = ffn_of_layer(facts, layer);
+  if (width != kMixture) return kMatrices * hidden * width;
+  return hidden * router_rows(facts) + used_experts(facts) * kMatrices * hidden * facts.expert_ffn;
+}
+
+/// Tokens that all of a prompt's tokens see together: each those before it and itself, of a window's at most.
+double seen_tokens(int num_tokens, int window) {
+  const double all = num_tokens;
+  const double full =
+      window == 0 ? all : std::min<double>(window, all);  // of them see one more than the one before
+  return full * (full + 1) / 2 + (all - full) * full;
+}
+
+}  // namespace
+
+double prompt_flops(const ModelFacts& facts, int num_tokens) {
+  constexpr double kPerProduct = 2;
+  const double hidden = facts.hidden;
+  const double query = static_cast<double>(facts.num_heads) * facts.head_dim;
+  const double key = static_cast<double>(facts.num_kv_heads) * facts.head_dim;
+  double products = hidden * facts.vocabulary;
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    const double of_token = hidden * (2 * query + 2 * key) + ffn_products(facts, layer);  // q, o; k, v
+    products += of_token * num_tokens;
+    products += 2 * query * seen_tokens(num_tokens, window_of_layer(facts, layer));  // scores, values
+  }
+  return kPerProduct * products;
+}
+
+}  // namespace soliton
