@@ -8,10 +8,11 @@ namespace soliton {
 
 /// Once they have been read, set_default_drafts() says how many a draft model drafts where no flag does.
 inline void add_draft_flags(CLI::App& app, Options& options) {
+  begin_group(app, "Drafts");
   CLI::Option* lookup =
       app.add_option("--lookup", options.num_drafts,
                      "tokens to draft a step at most, from what followed earlier in the text; same "
-                     "answer, sooner")
+                     "answer, sooner. Without it and --draft none are drafted")
           ->check(at_least(1));
   CLI::Option* draft =
       app.add_option(

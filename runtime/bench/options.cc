@@ -30,30 +30,40 @@ struct GivenFlags {
 
 /// What is measured, and where it is written.
 void declare_tests(CLI::App& app, BenchOptions& options, GivenFlags& given) {
-  given.prompts =
-      app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list")->check(at_least(0));
+  begin_group(app, "Tests");
+  given.prompts = app.add_option("-p,--n-prompt", options.prompts, "prompt tokens, a list; 0: no prompt")
+                      ->check(at_least(0));
   given.tokens =
       app.add_option("-n,--n-gen", options.tokens, "tokens to generate, a list")->check(at_least(0));
   given.depths = app.add_option("-d,--n-depth", options.depths, "tokens in the cache before, a list")
                      ->check(at_least(0));
   for (CLI::Option* list : {given.prompts, given.tokens, given.depths}) list->delimiter(',');
-  given.repeats =
-      app.add_option("-r,--repetitions", options.repeats, "repeats of each test")->check(at_least(1));
-  const auto device = app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  given.prompts->default_str(fmt::format("{}", fmt::join(options.prompts, ",")));
+  given.tokens->default_str(fmt::format("{}", fmt::join(options.tokens, ",")));
+  given.depths->default_str(fmt::format("{}", fmt::join(options.depths, ",")));
+  given.repeats = app.add_option("-r,--repetitions", options.repeats, "repeats of each test")
+                      ->check(at_least(1))
+                      ->capture_default_str();
+  const auto device =
+      app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();
   app.add_option("--cards", options.cards, "GPU indices of a kernel that spans several cards, a list")
       ->excludes(device)
       ->delimiter(',')
       ->check(at_least(0));
   app.add_option("--seed", options.seed, "of random weights, prompts and cache")
-      ->check(at_least<uint64_t>(0));
+      ->check(at_least<uint64_t>(0))
+      ->capture_default_str();
+  begin_group(app, "Output");
   app.add_option("-o,--output", options.format, "md or json; with --edge svg too")
-      ->check(one_of({"md", "json", "svg"}));
+      ->check(one_of({"md", "json", "svg"}))
+      ->capture_default_str();
   app.add_option("--json-file", options.output, "also writes the JSON to this file")->check(not_empty());
   add_sampling_flags(app, options.sampling,
                      "1, where another of these flags asks for generation to be timed with sampling too");
 }
 
 void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
+  begin_group(app, "Model");
   const auto positional = app.add_option("MODEL", given.word, "the same as --model")->check(not_empty());
   const auto model = app.add_option("-m,--model", options.model,
                                     "Hugging Face folder or GGUF file, or the name of a model there, which "
@@ -69,6 +79,7 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
                      "kernel library; else one that fits the model is found, or made and kept")
           ->check(not_empty());
   declare_tests(app, options, given);
+  begin_group(app, "Further tests");
   const auto timeline = app.add_option("--timeline", options.timeline,
                                        "writes where the time of one token goes, or of the last step of "
                                        "a prompt (-p), for Perfetto; needs a kernel of "
@@ -87,10 +98,11 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
                  "of its weights, that of --seed for those of the large model; else one more")
       ->needs(draft)
       ->check(at_least<uint64_t>(0));
-  app.add_option("--draft-max", options.max_drafts,
-                 fmt::format("tokens that it drafts a step at most; else {}", options.max_drafts))
+  app.add_option("--draft-max", options.max_drafts, "tokens that it drafts a step at most")
+      ->capture_default_str()
       ->needs(draft)
       ->check(at_least(1));
+  begin_group(app, "Report of a card");
   const auto edge =
       app.add_flag("--edge", options.edge,
                    "what people report of a card: time to the first token, per token, energy, memory, "
@@ -98,6 +110,7 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
   app.add_option("--svg-file", options.svg, "with --edge: also writes its figures as a page to this file")
       ->needs(edge)
       ->check(not_empty());
+  begin_group(app, "Search of a plan");
   const auto tune = app.add_option("--tune", options.tune,
                                    "searches the planner's knobs for this model's YAML, with random weights, "
                                    "and writes the best beside it, to tuned/")
@@ -107,7 +120,7 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
   for (const auto other : {model, positional, kernel, given.prompts, timeline, tree, draft})
     tune->excludes(other);
   app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
-  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list")
+  app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list; else all")
       ->needs(tune)
       ->delimiter(',')
       ->check(one_of(knob_names()));

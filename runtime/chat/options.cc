@@ -45,6 +45,7 @@ std::vector<char*> with_long_names(const CLI::App& app, int argc, char** argv) {
 }
 
 void add_model_options(CLI::App& app, Options& options, std::string& folder) {
+  begin_group(app, "Model");
   app.add_option("MODEL", folder, "the same as --model")->check(not_empty());
   app.add_option(
          "-m,--model", options.model,
@@ -62,15 +63,17 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
              "holds, at most {} (without a card {})",
              Options::kDefaultContext, Options::kEmulatedContext))
       ->check(at_least(1));
-  app.add_option(
-         "--kv-bits", options.kv_bits,
-         "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; the kernel's")
+  app.add_option("--kv-bits", options.kv_bits,
+                 "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; else "
+                 "the kernel's, or 16")
       ->check(one_of({"16", "32"}));
-  const auto device = app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  const auto device =
+      app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();
   app.add_option("--cards", options.cards, "GPU indices, a list: cards of one kind that share the model")
       ->excludes(device)
       ->delimiter(',')
       ->check(at_least(0));
+  begin_group(app, "Checks in place of answers");
   app.add_flag("--verify", options.verify,
                "only compares the kernel with a plain forward pass on this machine's CPU");
   app.add_option("--verify-without", options.verify_without,
@@ -81,6 +84,7 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
 }
 
 void add_prompt_options(CLI::App& app, Options& options) {
+  begin_group(app, "Prompt");
   CLI::Option* prompt = app.add_option("-p,--prompt", options.prompt,
                                        "to be answered once; without it and a terminal, all of stdin is");
   app.add_option("-f,--file", options.prompt_file, "the same, from a file")
@@ -117,6 +121,7 @@ CLI::Validator token_count() {
 }
 
 void add_answer_options(CLI::App& app, Options& options) {
+  begin_group(app, "Answer");
   app.add_option(
          "-n,--predict", options.num_tokens,
          "tokens to generate at most, -1: as many as the context takes; else 256, or with a chat template "
@@ -134,26 +139,30 @@ void add_answer_options(CLI::App& app, Options& options) {
       ->check(not_empty())
       ->excludes(schema);
   app.add_option("--parallel", options.num_samples, "-np: samples of the prompt, decoded together")
-      ->check(at_least(1));
-  CLI::Option* beams =
-      app.add_option(
-             "--beams", options.num_beams,
-             "searches for the answer of the best score with so many beams, as num_beams in transformers")
-          ->check(at_least(1));
+      ->check(at_least(1))
+      ->capture_default_str();
+  CLI::Option* beams = app.add_option("--beams", options.num_beams,
+                                      "searches for the answer of the best score with so many beams, as "
+                                      "num_beams in transformers; 1: does "
+                                      "not")
+                           ->check(at_least(1))
+                           ->capture_default_str();
   app.add_option("--length-penalty", options.length_penalty,
-                 "a beam's score is its sum of logprobs over its length to this power; else 1")
+                 "a beam's score is its sum of logprobs over its length to this power")
       ->check(number_from(-kMaxLengthPenalty, kMaxLengthPenalty))
+      ->capture_default_str()
       ->needs(beams);
-  add_sampling_flags(
-      app, options.sampling_flags,
-      "else as generation_config.json says, or 0, the best token, or 0.8 with several samples");
-  app.add_option("--seed", options.seed, "of the first sample; sample i draws with seed + i")
-      ->check(at_least<uint32_t>(0));
-  add_draft_flags(app, options);
   CLI::Option* json = app.add_flag("--json", options.json, "one JSON object on stdout instead of text");
   app.add_flag("--jsonl", options.jsonl, "one JSON object a token, as they come, and one of all at the end")
       ->excludes(json);
   app.add_flag("--ignore-eos", options.ignore_stop, "go on after the end-of-text token");
+  add_sampling_flags(
+      app, options.sampling_flags,
+      "else as generation_config.json says, or 0, the best token, or 0.8 with several samples");
+  app.add_option("--seed", options.seed, "of the first sample; sample i draws with seed + i")
+      ->check(at_least<uint32_t>(0))
+      ->capture_default_str();
+  add_draft_flags(app, options);
 }
 
 /// A flag, and whether it was given.

@@ -18,7 +18,7 @@ int run(int argc, char** argv) {
              "Hugging Face folder, GGUF file or name: would it run here, how fast, and what is missing?")
           ->check(not_empty());
   add_hub_flags(app, options.hub);
-  app.add_option("--device", options.device, "GPU index")->check(at_least(0));
+  app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object instead of text");
   app.add_flag("--clean", cleans, "removes made kernels that are never looked for any more, and says which")
       ->excludes(model);

@@ -125,6 +125,7 @@ Error unexpected_words(const std::string& words, const UsageHints& hints) {
 }
 
 bool parse_command_line(CLI::App& app, int argc, char** argv, const UsageHints& hints) {
+  begin_group(app, app.get_help_ptr()->get_group());
   app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), SOLITON_VERSION));
   if (argc == 1 && !hints.usage.empty()) {
     throw Error(ExitCode::kUsage,

@@ -32,6 +32,11 @@ inline CLI::Validator not_empty() {
 /// Accepts one of the words.
 CLI::Validator one_of(std::vector<std::string> words);
 
+/// From now on flags are listed under this title by --help.
+inline void begin_group(CLI::App& app, const std::string& title) {
+  app.option_defaults()->group(title);
+}
+
 /// What a program answers to those who do not know it yet.
 struct UsageHints {
   std::string usage =

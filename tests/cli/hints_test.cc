@@ -6,6 +6,44 @@
 namespace soliton {
 namespace {
 
+/// The lines below a title of --help.
+std::string section(const std::string& help, const std::string& title) {
+  const size_t begin = help.find("\n" + title + ":\n");
+  return begin == std::string::npos ? "" : help.substr(begin, help.find("\n\n", begin) - begin);
+}
+
+// Who looks for a flag finds it among its like, and what holds without it.
+TEST_F(Cli, HelpIsInGroupsWithDefaults) {
+  struct Expected {
+    const char* program;
+    const char* title;
+    const char* line;
+  };
+  for (const auto& [program, title, line] :
+       {Expected{"soliton-chat", "Model", "--device INT=0"},
+        Expected{"soliton-chat", "Prompt", "--prompt TEXT"},
+        Expected{"soliton-chat", "Answer", "--parallel INT=1"},
+        Expected{"soliton-chat", "Sampling", "--seed UINT=0"}, Expected{"soliton-chat", "Drafts", "else 7"},
+        Expected{"soliton-server", "Clients", "--port UINT=8080"},
+        Expected{"soliton-server", "Clients", "--grace INT=10"},
+        Expected{"soliton-server", "Clients", "--log-format TEXT=text"},
+        Expected{"soliton-server", "Requests together", "--max-gap INT=0"},
+        Expected{"soliton-server", "Requests together", "--queue INT=512"},
+        Expected{"soliton-server", "Sampling", "--top-k INT"},
+        Expected{"soliton-bench", "Tests", "--n-gen INT=128 ..."},
+        Expected{"soliton-bench", "Tests", "--repetitions INT=5"},
+        Expected{"soliton-bench", "Output", "--output TEXT=md"},
+        Expected{"soliton-bench", "Further tests", "--draft-max INT=7"},
+        Expected{"soliton-bench", "Search of a plan", "--tune TEXT"}}) {
+    const std::string found = section(run(program, {"--help"}).out, title);
+    EXPECT_NE(found.find(line), std::string::npos) << program << " " << title << ": " << found;
+  }
+  for (const char* program : {"soliton-chat", "soliton-server", "soliton-bench"}) {
+    const std::string rest = section(run(program, {"--help"}).out, "Options");
+    EXPECT_EQ(std::count(rest.begin(), rest.end(), '\n'), 3) << rest;  // --help and --version
+  }
+}
+
 TEST_F(Cli, AProgramAloneSaysHowItIsCalled) {
   for (const char* program : {"soliton-chat", "soliton-bench"}) {
     expect_error(program, {}, kUsage, std::string("usage: ") + program + " MODEL", "--help lists all flags");
