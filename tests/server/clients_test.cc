@@ -237,6 +237,26 @@ TEST_F(ServerProgram, EndsStreamsWhenItsTimeIsOver) {
   EXPECT_EQ(process_->wait().status, 0);
 }
 
+// A prompt of 30 steps, of which the client sees some.
+TEST_F(ServerProgram, ReadsNoPromptOfAClientThatHasGone) {
+  kernel_ = kPacedKernel;
+  start({"--log-format", "json"});
+  HttpClient client(port_);
+  const json body = {
+      {"prompt", std::string(240, 'a')}, {"max_tokens", 5}, {"stream", true}, {"return_progress", true}};
+  client.ask("POST", "/v1/completions", body.dump());
+  ASSERT_TRUE(client.reads("\"processed\":0"));
+  client.forget();
+  ASSERT_TRUE(client.reads("\"time_ms\":"));
+  EXPECT_THAT(client.forget(), testing::Not(HasSubstr("\"processed\":240")));
+  client.close();
+  wait_until_it_says("\"cancelled\"");
+  const std::string metrics = ask(port_, "GET", "/metrics").body;
+  const std::string name = "\nsoliton_launches_total ";
+  ASSERT_NE(metrics.find(name), std::string::npos);
+  EXPECT_LT(std::stoi(metrics.substr(metrics.find(name) + name.size())), 30);
+}
+
 TEST_F(ServerProgram, EndsAtOnceWhenItIsToldTwice) {
   kernel_ = kPacedKernel;
   start({"--grace", "60"});

@@ -286,6 +286,26 @@ TEST_F(SchedulerTest, APromptTakesTheRowsThatOthersLeave) {
   for (const size_t other : others) EXPECT_EQ(test.heard(other).tokens, expected_of_others);
 }
 
+class SchedulerWithOneRow : public SchedulerTest {
+ protected:
+  SchedulerWithOneRow() : SchedulerTest(kManyPages, "micro-1") {}
+};
+
+// Launches of a token a step are so short that whoever wants something else need not wait for the whole prompt.
+TEST_F(SchedulerWithOneRow, PromptsAreFedInShortLaunches) {
+  SchedulerUnderTest test = with({.max_rows = 1});
+  std::vector<int> fed;
+  const Generation generation{
+      .prompt = prompt(60), .max_tokens = 4, .on_fed = [&](int num_fed, int) { fed.push_back(num_fed); }};
+  const size_t index = test.ask(generation);
+  test.run_to_end();
+  ASSERT_GE(fed.size(), 3u);
+  EXPECT_EQ(fed[0], 0);
+  EXPECT_LE(fed[1], 8);
+  EXPECT_EQ(fed.back(), 59);
+  EXPECT_EQ(test.heard(index).tokens, greedy(prompt(60), 4));
+}
+
 class SchedulerWithManyRows : public SchedulerTest {
  protected:
   SchedulerWithManyRows() : SchedulerTest(kManyPages, "plain-4-all") {}
@@ -350,6 +370,7 @@ TEST_F(SchedulerWith128Rows, PromptsHoldOthersUpNoLongerThanTheyMay) {
   for (const auto& [max_gap, most_told] :
        {std::pair(std::chrono::milliseconds(1), 31), std::pair(std::chrono::milliseconds(1000000), 127)}) {
     SchedulerUnderTest test = with({.max_rows = 64, .launch_tokens = 2, .max_gap = max_gap});
+    EXPECT_EQ(engine().tree().num_free_pages(), engine().tree().num_pages());
     std::vector<int> fed;
     const auto ask_at_5 = [&](int, const GeneratedToken&) {
       if (test.heard(0).tokens.size() == 5)
