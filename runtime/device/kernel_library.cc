@@ -16,15 +16,6 @@
 namespace soliton {
 namespace {
 
-/// As messages name it: from the folder that the program runs in, if it lies there.
-std::filesystem::path shown_path(const std::filesystem::path& path) {
-  std::error_code ignored;
-  const std::filesystem::path here = std::filesystem::current_path(ignored);
-  if (ignored || !path.is_absolute()) return path;
-  const std::filesystem::path from_here = path.lexically_relative(here);
-  return from_here.empty() || *from_here.begin() == ".." ? path : from_here;
-}
-
 /// dlopen() does not compare the file's length with what it maps, and a missing page is a SIGBUS. Linkers put
 /// the section headers last: where they end, the file has to have them.
 void check_complete(const std::filesystem::path& path) {
@@ -92,7 +83,7 @@ void KernelLibrary::Closer::operator()(void* handle) const {
 
 KernelLibrary KernelLibrary::open(const std::filesystem::path& path) {
   KernelLibrary library;
-  library.path_ = shown_path(path).string();
+  library.path_ = path.string();
   check_complete(path);
   // A bare name would be searched for in the system's folders.
   void* handle = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -100,7 +100,6 @@ class KernelLibrary {
   /// What the library knows of the card: the entry that has its name, else the first.
   const CardRates& card() const;
   const TreeCosts& costs() const { return card().costs; }
-  /// As messages name it.
   const std::string& path() const { return path_; }
   /// A symbol that only some libraries export, or null.
   void* symbol(const char* name) const;

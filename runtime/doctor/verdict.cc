@@ -131,7 +131,7 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
                                       .source = source,
                                       .kernels = report.shipped.folder,
                                       .device = options.device});
-      if (found) model.kernel = found->string();
+      if (found) model.kernel = fs::absolute(*found).string();
     });
   attempt(model, [&] {
     model.tokens_per_s = best_rate(config.facts, report);

@@ -267,12 +267,12 @@ bool has_card() {
 
 std::optional<fs::path> find_kernel(const MakeKernelRequest& request) {
   const Choice choice = choose(request, nullptr);
-  return choice.shipped ? choice.shipped : choice.maker->find();
+  return choice.shipped ? seen_from_here(*choice.shipped) : choice.maker->find();
 }
 
 fs::path find_or_make_kernel(const MakeKernelRequest& request, const ProgressLine& progress) {
   const Choice choice = choose(request, progress);
-  if (choice.shipped) return *choice.shipped;
+  if (choice.shipped) return seen_from_here(*choice.shipped);
   const std::optional<fs::path> made = choice.maker->find();
   return made ? *made : choice.maker->make(progress);
 }

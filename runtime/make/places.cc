@@ -35,6 +35,14 @@ fs::path shipped_kernels_folder() {
   return chosen;
 }
 
+fs::path seen_from_here(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path here = fs::current_path(ignored);
+  if (ignored || !path.is_absolute()) return path;
+  const fs::path from_here = path.lexically_relative(here);
+  return from_here.empty() || *from_here.begin() == ".." ? path : from_here;
+}
+
 fs::path sources_folder() {
   const fs::path sources = data_folder();
   std::error_code ignored;

@@ -10,6 +10,9 @@ namespace soliton {
 /// names no folder.
 std::filesystem::path shipped_kernels_folder();
 
+/// As messages name a file that nobody has named: from the folder that the program runs in, if it lies there.
+std::filesystem::path seen_from_here(const std::filesystem::path& path);
+
 /// The root of the sources that kernels are made from: data_folder(). Throws Error (kNotFound) if they are gone.
 std::filesystem::path sources_folder();
 
