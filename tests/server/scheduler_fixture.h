@@ -79,4 +79,30 @@ class SchedulerUnderTest {
   Scheduler scheduler_;  // tells of what it ends with
 };
 
+// Of one row and of eight: there activations have 16 bits, and tokens seldom depend on the kernel.
+inline constexpr const char* kSchedulerKernel = "micro-2-all";
+inline constexpr int kSchedulerContext = 320;
+inline constexpr int64_t kManyPages = 60 * kKvPageTokens;
+
+class SchedulerTest : public testing::Test {
+ protected:
+  explicit SchedulerTest(int64_t pool_tokens = kManyPages, const char* kernel = kSchedulerKernel)
+      : kernel_(kernel, kSchedulerContext, pool_tokens) {}
+
+  Engine& engine() { return kernel_.engine(); }
+  Tokens prompt(int length) const { return kernel_.prompt(length); }
+  SchedulerUnderTest with(SchedulerOptions options) {
+    options.context = kSchedulerContext;
+    if (options.max_rows == 0) options.max_rows = 8;
+    return SchedulerUnderTest(engine(), options);
+  }
+  /// What the kernel of one row says by itself.
+  Tokens greedy(const Tokens& prompt, int max_tokens) {
+    engine().reset_tree();
+    return engine().decode({.tokens = prompt, .max_tokens = max_tokens}).tokens;
+  }
+
+  KernelUnderTest kernel_;
+};
+
 }  // namespace soliton
