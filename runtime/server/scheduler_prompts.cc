@@ -78,9 +78,11 @@ std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
     const int room = rows_of_step() - num_fed - (decodes_beside_prompts() ? num_decoding() : 0);
     Sequence* const sequence = room > 0 ? next_to_feed(chunks) : nullptr;
     if (sequence == nullptr) return chunks;
-    if (!sequence->branch) begin(*sequence);
+    if (!sequence->branch) {
+      begin(*sequence);
+      continue;  // if all of it is cached it takes a row and decodes; else steps may have to be shorter behind so much
+    }
     const int num_left = sequence->num_to_feed();
-    if (num_left == 0) continue;  // all of it is cached: it takes a row and decodes
     const int most = sequence->scores() ? std::min(room, kScoredRows) : room;
     const bool ends = num_left < most && sequence->chooses_at_its_end();
     chunks.push_back({sequence, ends ? num_left + 1 : std::min(most, num_left), ends});
