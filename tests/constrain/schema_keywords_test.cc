@@ -23,6 +23,16 @@ TEST(SchemaKeywords, OfOtherDraftsAreRefused) {
             "5 s: items.propertyDependencies: not supported");
 }
 
+TEST(SchemaKeywords, InDraft3MembersSayThatTheyAreRequired) {
+  const std::string draft = R"({"$schema": "http://json-schema.org/draft-03/schema#", "properties": )";
+  expect_takes(draft + R"({"a": {"enum": [1]}, "b": {"enum": [2], "required": true}}})",
+               {R"({"b":2})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1})"});
+  expect_takes(
+      draft + R"({"a": {"required": true, "properties": {"b": {"type": "null", "required": true}}}}})",
+      {R"({"a":{"b":null}})"}, {"{}", R"({"a":{}})"});
+  expect_takes(draft + R"({"a": {"type": "null", "required": false}}})", {"{}"}, {R"({"a":1})"});
+}
+
 TEST(SchemaKeywords, CharactersAreUnicode) {
   expect_takes(R"({"type": "string", "pattern": "^.*$"})", {"\"日本語\"", "\"😀 é\""}, {"\"a\\nb\""});
   expect_takes(R"({"pattern": "^\\S+$"})", {"\"日本\""}, {"\"日 本\"", "\"日\u3000本\"", "\"\u00a0\""});

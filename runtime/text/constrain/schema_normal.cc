@@ -53,6 +53,7 @@ class Normaliser {
     say_conditions(schema, made, base);
     say_items(schema, made, base);
     say_scalars(schema, made);
+    say_required_members(schema, made);
     if (schema.contains("propertyNames")) made["~names"] = {run(schema["propertyNames"], base)};
     drop_idle(made);
     return made;
@@ -171,6 +172,18 @@ class Normaliser {
       if (!is_said) continue;
       made[exclusive] = made[bound];
       made.erase(bound);
+    }
+  }
+
+  /// In draft 3 a member's own schema says that it is required.
+  void say_required_members(const Schema& schema, Schema& made) const {
+    if (!references_.is_draft_3()) return;
+    if (made.contains("required") && made["required"].is_boolean())
+      made.erase("required");  // its parent reads that
+    if (!made.contains("properties") || !made["properties"].is_object()) return;
+    for (const auto& [name, member] : schema["properties"].get_ref<const Schema::object_t&>()) {
+      if (member.is_object() && member.contains("required") && member["required"] == true)
+        made["required"].push_back(name);
     }
   }
 
