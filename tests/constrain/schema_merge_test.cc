@@ -122,6 +122,21 @@ TEST(SchemaMerge, AlternativesOfOneOfExcludeEachOther) {
                {"true"});
 }
 
+// That the other one does not hold is said by a member that only the first one lists.
+TEST(SchemaMerge, AlternativesOfOneOfDifferInMembersThatOneLacks) {
+  expect_takes(
+      R"({"oneOf": [{"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": false},
+      {"type": "object", "properties": {"b": {"type": "null"}}, "additionalProperties": false}]})",
+      {R"({"a":null})", R"({"b":null})"}, {"{}", R"({"a":null,"b":null})"});
+  expect_takes(R"({"properties": {"a": {"type": ["string", "null"]}, "x": {}, "b": {}},
+      "not": {"properties": {"b": {}}, "patternProperties": {"^x": {}}, "additionalProperties": {"type": "null"}}})",
+               {R"({"a":"1"})", R"({"a":"","x":1,"b":1})"},
+               {"{}", R"({"a":null})", R"({"x":1})", R"({"b":1})"});
+  EXPECT_THAT(refusal(R"({"properties": {"a": {}}, "type": "object",
+      "not": {"properties": {"a": {}}, "additionalProperties": false}})"),
+              HasSubstr("5 s: not.additionalProperties: not supported where it must not hold"));
+}
+
 TEST(SchemaMerge, RefusesWhatFitsNothing) {
   EXPECT_THAT(refusal(R"({"allOf": [{"enum": [1, 2]}, {"enum": [3]}]})"),
               HasSubstr("enum: expected a value that fits all, got none"));

@@ -116,7 +116,7 @@ void SchemaCompiler::exclude(std::vector<Schema>& wholes, const Schema& alternat
 
 Expression SchemaCompiler::none_of_nots(const Schema& schema, const std::string& path, int depth) {
   const std::string at = member_path(path, "not");
-  const Negated others = negated(document_, schema["~nots"][0], at);
+  const Negated others = negated(document_, schema["~nots"][0], schema, at);
   const bool is_first_enough = schema["~nots"].size() > kMostNots;
   Schema rest = schema;
   drop(rest, "~nots", 0);

@@ -17,8 +17,9 @@ Schema without(const Schema& schema) {
 
 class Negation {
  public:
-  Negation(const SchemaDocument& document, const Schema& schema, const std::string& path)
-      : document_(document), path_(path), schema_(document.flattened(schema, path)) {}
+  Negation(const SchemaDocument& document, const Schema& schema, const Schema& beside,
+           const std::string& path)
+      : document_(document), path_(path), beside_(beside), schema_(document.flattened(schema, path)) {}
 
   Negated run() {
     if (schema_ == true) return {};
@@ -122,7 +123,22 @@ class Negation {
         add(kObjectType, {{"properties", std::move(properties)}, {"required", list_of(name)}});
       }
     }
+    say_further_members();
     say_counts(kObjectType, "minProperties", "maxProperties");
+  }
+
+  /// That one of the members that only the schema beside lists is there and does not fit.
+  void say_further_members() {
+    if (!schema_.contains("additionalProperties") || schema_["additionalProperties"] == true) return;
+    if (!beside_.is_object() || !beside_.contains("properties") || !beside_["properties"].is_object()) return;
+    for (const auto& [name, own] : beside_["properties"].get_ref<const Schema::object_t&>()) {
+      const bool is_listed = has_object("properties") && schema_["properties"].contains(name);
+      if (own == false || is_listed || document_.is_in_patterns(schema_, name, path_)) continue;
+      Schema member = {{"required", list_of(name)}};
+      if (schema_["additionalProperties"] != false)
+        member["properties"][name] = without(schema_["additionalProperties"]);
+      add(kObjectType, std::move(member));
+    }
   }
 
   void say_arrays() {
@@ -210,6 +226,7 @@ class Negation {
 
   const SchemaDocument& document_;
   const std::string& path_;
+  const Schema& beside_;
   Schema schema_;
   Types types_ = kAllTypes;
   std::vector<Schema> made_;
@@ -217,8 +234,9 @@ class Negation {
 
 }  // namespace
 
-Negated negated(const SchemaDocument& document, const Schema& schema, const std::string& path) {
-  Negated made = Negation(document, schema, path).run();
+Negated negated(const SchemaDocument& document, const Schema& schema, const Schema& beside,
+                const std::string& path) {
+  Negated made = Negation(document, schema, beside, path).run();
   for (const Schema& each : made.schemas) document.spend(weight(each), path);
   return made;
 }
