@@ -122,16 +122,25 @@ std::vector<Row> rows() {
        nullptr},
       {"a long name around many",
        "{\"properties\": {\"" + long_name + "\": {\"properties\": {" + members(1900, "{}") + "}}}}", nullptr},
+      {"rules",
+       "{\"prefixItems\": [" +
+           list(3000,
+                [](int) {
+                  return std::string(
+                      R"({"type": "array", "items": {"type": "null"}, "contains": {"type": "null"}})");
+                }) +
+           "]}",
+       nullptr},
       {"prefixItems", "{\"prefixItems\": [" + list(1900, [](int) { return std::string("{}"); }) + "]}",
        nullptr},
       {"prefixItems merged",
        "{\"allOf\": [{\"prefixItems\": [" + list(40'000, [](int) { return std::string("{}"); }) +
            "]}, {\"items\": {\"type\": \"null\"}}]}",
-       "rules"},
+       "at most"},
       {"alternatives beside much",
        "{\"default\": [" + numbers(90'000) + "], \"properties\": {" + members(1000, "{\"enum\": [1,2,3]}") +
            "}, \"anyOf\": [" + list(1900, [](int) { return std::string("{}"); }) + "]}",
-       "rules"},
+       "at most"},
       {"alternatives beside an enum",
        "{\"enum\": [" + numbers(19'000) + "], \"anyOf\": [" +
            list(1900, [](int) { return std::string("{}"); }) + "]}",
@@ -143,13 +152,13 @@ std::vector<Row> rows() {
                   return fmt::format("{{\"$ref\": \"#/$defs/n{:05}\", \"title\": \"t\"}}", 19'999 - i);
                 }) +
            "]}",
-       "rules"},
+       "at most"},
       {"merges of merges",
        "{\"$defs\": {\"a\": {\"properties\": {" + members(3000, "{}") + "}}}, \"anyOf\": [" +
            list(1000,
                 [](int) { return std::string("{\"$ref\": \"#/$defs/a\", \"required\": [\"n00001\"]}"); }) +
            "]}",
-       "at most"},
+       nullptr},
   };
 }
 

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const TimeLimit limit;
   accepts([&] {
     const constrain::Grammar grammar = constrain::parse_json_schema(text, "schema");
-    expect(!grammar.rules.empty() && grammar.rules.size() <= constrain::kMaxRules,
+    expect(!grammar.rules.empty() && grammar.rules.size() <= constrain::kMaxSchemaRules,
            "rules within their limit");
   });
   return 0;

@@ -17,7 +17,7 @@ int JsonSchemas::add(const nlohmann::ordered_json& schema, std::string_view name
 }
 
 Grammar json_schema_grammar(const nlohmann::ordered_json& schema, std::string_view name) {
-  Grammar grammar{.name = std::string(name), .rules = {}};
+  Grammar grammar{.name = std::string(name), .rules = {}, .max_rules = kMaxSchemaRules};
   grammar.root = JsonSchemas(grammar).add(schema, name);
   return grammar;
 }

@@ -11,6 +11,9 @@
 
 namespace soliton::constrain {
 
+inline constexpr size_t kMaxSchemaRules =
+    40'000;  // of a schema; what they cost together is the automaton's to limit
+
 /// Any JSON object.
 Grammar json_object_grammar();
 

@@ -204,10 +204,13 @@ const Schema* SchemaReferences::step(const Schema& at, std::string_view& pointer
         read.ec == std::errc() && read.ptr == name.data() + name.size() && (name == "0" || name[0] != '0');
     return is_index && index < at.size() ? &at[index] : nullptr;
   }
-  if (!at.is_object()) return nullptr;
-  auto& index = indices_[&at];
+  return at.is_object() ? member(at, name) : nullptr;
+}
+
+const Schema* SchemaReferences::member(const Schema& object, std::string_view name) {
+  auto& index = indices_[&object];
   if (index.empty()) {
-    for (const auto& [key, value] : at.get_ref<const Schema::object_t&>()) index.emplace(key, &value);
+    for (const auto& [key, value] : object.get_ref<const Schema::object_t&>()) index.emplace(key, &value);
   }
   const auto found = index.find(name);
   return found == index.end() ? nullptr : found->second;
@@ -223,7 +226,8 @@ std::string SchemaReferences::base_at(std::string_view pointer) {
   std::string base;
   for (const Schema* at = &root_; at != nullptr; at = step(*at, pointer)) {
     if (pointer.empty()) return base;  // its own $id is read by whoever reads the schema
-    base = base_of(*at, base);
+    const Schema* const id = at->is_object() ? member(*at, id_keyword_) : nullptr;
+    if (id != nullptr && id->is_string()) base = resolved_uri(base, id->get_ref<const std::string&>());
   }
   return base;
 }

@@ -41,6 +41,8 @@ class SchemaReferences {
   void look_at(const Schema& schema, const std::string& pointer, const std::string& base, int depth);
   void name_it(const Schema& schema, const std::string& pointer, const std::string& base);
   const Schema* step(const Schema& at, std::string_view& pointer);
+  /// Null if there is none.
+  const Schema* member(const Schema& object, std::string_view name);
 
   const Schema& root_;
   const char* id_keyword_;                       // "id" up to draft 4
