@@ -155,6 +155,34 @@ TEST(SchemaKeywords, DifferentItems) {
   expect_takes(R"({"type": "array", "uniqueItems": true, "maxItems": 1})", {"[]", "[7]"}, {"[7,8]"});
 }
 
+// An order of kinds of which each stands at most once: so no two are equal.
+TEST(SchemaKeywords, DifferentItemsThatAreNotListed) {
+  expect_takes(R"({"items": {"type": "string"}, "uniqueItems": true, "maxItems": 3})",
+               {"[]", R"(["b"])", R"(["#x", "1", "zebra"])", R"(["apple","Berry"])", R"(["é","a"])"},
+               {R"(["a","a"])", R"(["a","A"])", R"(["b","a"])", R"(["a","b","c","d"])", R"(["#","é"])"});
+  expect_takes(R"({"items": {"type": "integer", "minimum": 0}, "uniqueItems": true, "minItems": 2})",
+               {"[0,1,2,10,20,80,443,8080]", "[5,100000]"}, {"[7]", "[1,1]", "[10,11]", "[-1,1]", "[2,1]"});
+  expect_takes(R"({"uniqueItems": true, "type": "array"})",
+               {R"([null,true,-1.5,0.5,1,"a"])", "[false, true]"}, {"[null,null]", "[0,0.0]", "[[]]"});
+  expect_takes(R"({"uniqueItems": true, "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}})",
+               {R"([null,"a"])"}, {"[null,null]", "[1]"});
+  expect_takes(R"({"uniqueItems": true, "items": {"type": "string", "pattern": "^[ab]+$", "maxLength": 2}})",
+               {R"(["aa","b"])"}, {R"(["aa","ab"])", R"(["aaa"])"});
+}
+
+TEST(SchemaKeywords, DifferentObjects) {
+  const std::string object = R"({"uniqueItems": true, "items": {"type": "object", "properties": {
+      "x": {"type": "null"}, "name": {"type": "string"}, "kind": {"enum": ["u", 1]}}, "required": ["x", )";
+  expect_takes(object + R"("name"]}})", {R"([{"x":null,"name":"a"},{"x":null,"name":"b","kind":"u"}])"},
+               {R"([{"x":null,"name":"a"},{"x":null,"name":"a"}])", "[{}]"});
+  expect_takes(object + R"("kind"]}})", {R"([{"x":null,"kind":"u"},{"x":null,"name":"a","kind":1}])"},
+               {R"([{"x":null,"kind":"u"},{"x":null,"name":"a","kind":"u"}])"});
+  EXPECT_THAT(refusal(R"({"uniqueItems": true, "items": {"type": "object", "properties": {"a": {}}}})"),
+              HasSubstr("5 s: uniqueItems: not supported of items without a required member"));
+  EXPECT_THAT(refusal(R"({"uniqueItems": true, "items": {"type": "string"}, "minItems": 50})"),
+              HasSubstr("5 s: uniqueItems: not supported of more than 37 such items"));
+}
+
 TEST(SchemaKeywords, Contains) {
   expect_takes(R"({"type": "array", "contains": {"const": 5}, "items": {"type": "integer"}})",
                {"[5]", "[5,1,5]"}, {"[]", "[1]", "[5,null]"});

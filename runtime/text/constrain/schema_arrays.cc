@@ -1,16 +1,10 @@
 // Of SchemaCompiler what schemas say of arrays.
 #include <algorithm>
-#include <bit>
-#include <functional>
 
-#include "runtime/text/constrain/schema_check.h"
 #include "runtime/text/constrain/schema_compiler.h"
 
 namespace soliton::constrain {
 namespace {
-
-constexpr size_t kMostOrders = 6;       // different values that are written in any order
-constexpr size_t kMostDifferent = 200;  // that are written in the order of their list
 
 Schema both_schemas(const Schema& a, const Schema& b) {
   if (a == true) return b;
@@ -76,7 +70,8 @@ Expression SchemaCompiler::array_of(const Schema& schema, const std::string& pat
     if (items.max < 0 || items.max > static_cast<int>(num_items)) items.max = static_cast<int>(num_items);
   };
   const bool is_unique = is_true(schema, "uniqueItems") && items.max != 1 && items.max != 0;
-  if (is_unique) return unique_values(items, path);
+  const bool has_items = !items.firsts.empty() || items.others != false;
+  if (is_unique && has_items) return unique_items(items, path, depth);
   for (size_t i = 0; i < items.firsts.size(); ++i) {
     if (items.max >= 0 && static_cast<int>(i) >= items.max) break;
     const std::string at = fmt::format("{}[{}]", member_path(path, "prefixItems"), i);
@@ -98,51 +93,6 @@ Expression SchemaCompiler::array_of(const Schema& schema, const std::string& pat
     throw document_.no_value(member_path(path, "minItems"), "expected at most {}, got {}", items.max,
                              items.min);
   return values_array(std::move(firsts), std::move(item), items.min, items.max);
-}
-
-/// Values of a list, each at most once.
-Expression SchemaCompiler::unique_values(const Items& items, const std::string& path) {
-  if (!items.firsts.empty())
-    throw document_.unsupported(path, "uniqueItems", "beside contains, prefixItems or items as a list");
-  Schema flat = document_.flattened(items.others, member_path(path, "items"));
-  if (flat.is_object() && flat.contains("type") && !flat.contains("enum") && !flat.contains("const")) {
-    const Types types = document_.named_types(flat, path);
-    if ((types & ~(kBooleanType | kNullType)) == 0) {
-      flat["enum"] = Schema::array();
-      if ((types & kBooleanType) != 0) flat["enum"] = {false, true};
-      if ((types & kNullType) != 0) flat["enum"].push_back(nullptr);
-    }
-  }
-  if (!flat.is_object() || !(flat.contains("enum") || flat.contains("const")))
-    throw document_.unsupported(path, "uniqueItems", "where items are not listed by enum");
-  const std::vector<const Schema*> values = listed_that_fit(flat, member_path(path, "items"));
-  const auto num_values = static_cast<int>(values.size());
-  const int max = items.max < 0 ? num_values : std::min(items.max, num_values);
-  if (items.min > max)
-    throw document_.no_value(member_path(path, "minItems"), "expected at most {}, got {}", max, items.min);
-  if (values.size() > kMostDifferent)
-    throw document_.unsupported(path, "uniqueItems", fmt::format("of more than {} values", kMostDifferent));
-  if (values.size() > kMostOrders) {
-    std::vector<Member> members;
-    for (const Schema* value : values) members.push_back({"", text(value->dump()), false});
-    return counted_list(grammar_, json_, "[", std::move(members), {}, {items.min, max}, "]");
-  }
-  std::vector<std::optional<int>> rules(size_t{1} << values.size());
-  const std::function<int(size_t)> behind = [&](size_t used) {  // what may stand behind these
-    if (rules[used]) return *rules[used];
-    std::vector<Expression> alternatives;
-    const int count = std::popcount(used);
-    if (count >= items.min) alternatives.push_back(text(""));
-    for (size_t i = 0; i < values.size() && count < max; ++i) {
-      if ((used >> i & 1) != 0) continue;
-      Expression value = text(values[i]->dump());
-      if (used != 0) value = sequence({text(","), json_.space(), std::move(value)});
-      alternatives.push_back(sequence({std::move(value), rule(behind(used | size_t{1} << i))}));
-    }
-    rules[used] = grammar_.add("values", choice(std::move(alternatives)));
-    return *rules[used];
-  };
-  return sequence({text("["), json_.space(), rule(behind(0)), json_.space(), text("]")});
 }
 
 /// Values in order, and behind them any number of `item`, if there is one; from `min` to `max` in all.

@@ -79,9 +79,14 @@ class SchemaCompiler {
   };
   Items items_of(const Schema& schema, const std::string& path) const;
   void place_contained(Items& items, const Schema& contained, const std::string& path, int depth);
-  Expression unique_values(const Items& items, const std::string& path);
   Expression values_array(std::vector<Expression> firsts, std::optional<Expression> item, int min, int max);
   Expression array_of(const Schema& schema, const std::string& path, int depth);
+
+  // Arrays of different items: schema_unique.cc.
+  std::vector<Schema> items_apart(const Schema& flat, const std::string& path) const;
+  Expression unique_items(const Items& items, const std::string& path, int depth);
+  Expression unique_values(const Items& items, const std::vector<const Schema*>& values,
+                           const std::string& path);
 
   SchemaDocument document_;
   Grammar& grammar_;
