@@ -149,7 +149,9 @@ TEST(Patterns, AreWholeTexts) {
   EXPECT_FALSE(takes_text("a", "ba"));
   EXPECT_FALSE(takes_text("a", "ab"));
   EXPECT_FALSE(takes_text("\"", "\\\""));
-  EXPECT_THAT(error_of([] { parse_pattern("(?=a)", "p"); }),
+  EXPECT_TRUE(takes_text("(?!ab)\\w+\\b!", "ac!"));
+  EXPECT_FALSE(takes_text("(?!ab)\\w+\\b!", "ab!"));
+  EXPECT_THAT(error_of([] { parse_pattern("(?i)a", "p"); }),
               HasSubstr("p: a group of the kind (? is not supported"));
 }
 

@@ -172,9 +172,9 @@ TEST(JsonSchema, RefusesByName) {
             "4 s: expected a number between the bounds, got none");
   EXPECT_EQ(refusal(R"({"type": "object", "additionalProperties": false, "required": ["a"]})"),
             "4 s: required: expected properties, got \"a\", which is none");
-  EXPECT_THAT(refusal(R"s({"pattern": "(?<=a)b"})s"),
+  EXPECT_THAT(refusal(R"s({"pattern": "(?i)b"})s"),
               HasSubstr("5 s: pattern: a group of the kind (? is not supported"));
-  EXPECT_THAT(refusal(R"({"pattern": "a\\b"})"), HasSubstr("\\b is not supported"));
+  EXPECT_THAT(refusal(R"({"pattern": "a\\Z"})"), HasSubstr("\\Z is not supported"));
   EXPECT_THAT(refusal(R"({"pattern": "a(b"})"), HasSubstr("4 s: pattern: expected a ), got the end"));
   EXPECT_THAT(refusal("[]"), HasSubstr("4 s: expected a schema, got array"));
   EXPECT_EQ(

@@ -51,14 +51,43 @@ TEST(SchemaKeywords, CategoriesAndPairs) {
                {"\"a😀\"", "\"😁😁\""});
   EXPECT_THAT(refusal(R"({"pattern": "\\p{Script=Greek}"})"),
               HasSubstr("5 s: pattern: \\p of \"Script=Greek\" is not"));
-  EXPECT_THAT(refusal(R"({"pattern": "\\uD800"})"), HasSubstr("half of a surrogate pair is not supported"));
+  // Half a pair is in no text.
+  expect_takes(R"({"pattern": "^[a\\uD800-\\uDBFF\\uDC00-\\uDFFF]$"})", {"\"a\""}, {"\"b\"", "\"😀\""});
+  EXPECT_THAT(refusal(R"({"pattern": "\\uD800"})"), HasSubstr("expected some text that it can be, got none"));
 }
 
 TEST(SchemaKeywords, AnchorsAndAssertions) {
   expect_takes(R"s({"pattern": "(^a$)|(^b)"})s", {"\"a\"", "\"bc\""}, {"\"ab\"", "\"xb\""});
   expect_takes(R"s({"pattern": "^(?!abc$)(?=.*c)[a-d]+$"})s", {"\"c\"", "\"abcd\""}, {"\"abc\"", "\"ab\""});
   expect_takes(R"({"pattern": "a$^|b"})", {"\"b\"", "\"ab\""}, {"\"a\""});
-  EXPECT_THAT(refusal(R"s({"pattern": "^(?!a)b|c"})s"), HasSubstr("5 s: pattern: an assertion (? beside"));
+  expect_takes(R"s({"pattern": "^(?!a)[ab]+$|c"})s", {"\"ba\"", "\"ac\""}, {"\"ab\"", "\"\""});
+  expect_takes(R"s({"pattern": "^[a-z]+(?!.*--)[a-z-]*(?<!-)$", "maxLength": 6})s", {"\"a-b-c\""},
+               {"\"a--b\"", "\"a-b-\"", "\"a-b-c-d\""});
+  expect_takes(R"s({"pattern": "^(?:(?!aws:)[a-z:])+$"})s", {"\"aw:s\""}, {"\"aws:\"", "\"xaws:x\""});
+  expect_takes(R"s({"pattern": "\\bon\\b", "minLength": 3})s", {"\"on x\"", "\"x-on\""},
+               {"\"on\"", "\"xon\"", "\"éon \""});
+  expect_takes(R"s({"not": {"pattern": "^a(?=b)"}, "type": "string"})s", {"\"ac\"", "\"a\""}, {"\"ab\""});
+  EXPECT_THAT(refusal(R"s({"pattern": "(?=a\\b)"})s"), HasSubstr("5 s: pattern: \\b inside an assertion"));
+  EXPECT_THAT(refusal(R"s({"pattern": "(?<=a(?=b))"})s"), HasSubstr("inside one that looks back"));
+  EXPECT_THAT(refusal(R"s({"pattern": "(?=.{99}a)(?=.{98}b|.*(?!.{97}c))^.*x{99}"})s"),
+              HasSubstr("7 s: pattern: expected a pattern of fewer states"));
+}
+
+// However long: no states for each length.
+TEST(SchemaKeywords, RepeatedClassesAreCounted) {
+  std::string fields;
+  for (int i = 0; i < 60; ++i)
+    fields += fmt::format(R"({}"p{}": {{"pattern": "^[a-z][a-z0-9]{{0,40000}}$"}})", i > 0 ? "," : "", i);
+  EXPECT_EQ(refusal("{\"properties\": {" + fields + "}}"), "no error");
+  expect_takes(R"({"pattern": "^x[a-c]{2,9}$", "minLength": 5, "maxLength": 7})",
+               {"\"xabca\"", "\"xabcabc\""}, {"\"xabc\"", "\"xabcabca\"", "\"xabcad\""});
+  expect_takes(R"({"pattern": "^x[a-c]{2,10}\\.d$"})", {"\"xab.d\"", "\"xabcabcabca.d\""},
+               {"\"xa.d\"", "\"xabcabcabcab.d\"", "\"xab.\""});
+  expect_takes(R"({"pattern": "^[^b]{10,}$"})", {"\"aaaaaaaaaa\"", "\"日本aaaaaaaaaaa\""},
+               {"\"aaaaaaaaa\"", "\"aaaaaaaaaab\""});
+  expect_takes(R"({"pattern": "^a", "minLength": 3})", {"\"abc\""}, {"\"ab\"", "\"bab\""});
+  EXPECT_THAT(refusal(R"({"pattern": "^a{20,30}$", "maxLength": 19})"),
+              HasSubstr("4 s: pattern: expected a"));
 }
 
 TEST(SchemaKeywords, PatternsBesideLengthsAndEachOther) {

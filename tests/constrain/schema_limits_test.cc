@@ -93,7 +93,7 @@ std::vector<Row> rows() {
                500,
                [](int i) {
                  return fmt::format(
-                     R"("p{0}": {{"type": "string", "pattern": "([a-z]+[{0}a-f]*x){{3}}", "minLength": 500}})",
+                     R"("p{0}": {{"type": "string", "pattern": "([a-z]+[{0}a-f]*x){{3}}$", "minLength": 500}})",
                      i);
                }) +
            "}}",

@@ -153,6 +153,8 @@ class Builder {
         return emit_counted(expression, from, to);
       case Expression::kStart:
       case Expression::kEnd:
+      case Expression::kAhead:
+      case Expression::kBehind:
         throw Error(ExitCode::kInternal, "grammar: anchors of a pattern are none of a grammar");
     }
   }

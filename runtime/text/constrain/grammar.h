@@ -47,7 +47,20 @@ struct StateGraph {
 
 /// A set of byte strings.
 struct Expression {
-  enum Kind { kText, kCodes, kRule, kSequence, kChoice, kRepeat, kGraph, kCounted, kStart, kEnd };
+  enum Kind {
+    kText,
+    kCodes,
+    kRule,
+    kSequence,
+    kChoice,
+    kRepeat,
+    kGraph,
+    kCounted,
+    kStart,
+    kEnd,
+    kAhead,
+    kBehind
+  };
 
   Kind kind = kSequence;                         // of nothing: the empty text
   std::string text = {};                         // kText
@@ -57,8 +70,10 @@ struct Expression {
   int min = 0;                                   // kRepeat; kCounted: characters
   int max = 0;                                   // the same; negative: no bound
   bool counts = false;                           // kText, kCodes: is a character, within a counted rule
+  bool is_negated = false;                       // kAhead, kBehind: it is not there
   std::shared_ptr<const StateGraph> graph = {};  // kGraph
-  // kStart, kEnd: nothing, where the text begins or ends. Of patterns only: grammars have none.
+  // Of patterns only are: kStart, kEnd: nothing, where the text begins or ends; kAhead, kBehind: nothing, where what stands
+  // there begins or ends with its part.
 };
 
 Expression text(std::string_view bytes);

@@ -218,8 +218,7 @@ std::optional<Expression> SchemaCompiler::member_of_patterns(const Schema& schem
   if (schema.contains("patternProperties")) {
     for (const auto& [pattern, value] : schema["patternProperties"].items()) {
       const std::string place = fmt::format("{}: {}", document_.name(), member_path(at, pattern));
-      for (TextRule& rule : document_.patterns().rules(pattern, !is_in[i], place))
-        rules.rules.push_back(std::move(rule));
+      rules.rules.push_back(document_.patterns().rule(pattern, !is_in[i], place));
       if (is_in[i]) values.push_back(document_.copied(value, path));
       if (is_in[i]) positive.push_back(pattern);
       ++i;

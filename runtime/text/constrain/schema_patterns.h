@@ -31,17 +31,16 @@ class SchemaPatterns {
   /// `spend` is told the steps that looking takes.
   explicit SchemaPatterns(std::function<void(size_t)> spend) : spend_(std::move(spend)) {}
 
-  /// All rules that a text has to follow in which the pattern is found, or is not. Of the first, texts are left out that some
-  /// dialects would not find it in; so are, of the second, those that some would. Throws what parse_text_pattern() does, and
-  /// kMismatch if a pattern with assertions is negated.
-  std::vector<TextRule> rules(const std::string& pattern, bool is_negated, const std::string& place);
+  /// What parse_text_pattern() makes of it, and throws.
+  const Expression& read(const std::string& pattern, Dialects dialects, const std::string& place);
+  /// The rule of texts in which the pattern is found, or is not. Of the first, texts are left out that some dialects would
+  /// not find it in; so are, of the second, those that some would.
+  TextRule rule(const std::string& pattern, bool is_negated, const std::string& place);
   Fit fits(const std::string& pattern, std::string_view text, const std::string& place);
 
  private:
-  const TextPattern& read(const std::string& pattern, Dialects dialects, const std::string& place);
-
   std::function<void(size_t)> spend_;
-  std::map<std::pair<std::string, Dialects>, TextPattern> known_;
+  std::map<std::pair<std::string, Dialects>, Expression> known_;
 };
 
 }  // namespace soliton::constrain

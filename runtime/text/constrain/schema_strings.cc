@@ -77,13 +77,14 @@ CodeSet all_written() {
   return intersection(code_set(std::move(ranges)), {{0, 0xd7ff}, {0xe000, kMaxCode}});
 }
 
-/// Of content whose lengths are known.
+/// Of content whose lengths are known, and which has as many characters as the first of the counts says or can have more.
 Expression counted_string(const SchemaDocument& document, JsonRules& json, Expression content,
-                          const Lengths& lengths, int max, const std::string& path,
+                          const Lengths& lengths, std::pair<int, int> counts, const std::string& path,
                           const StringRules& rules) {
+  const auto [min, max] = counts;
   if (lengths.min == kNoBound || (max >= 0 && lengths.min > max))
     throw document.no_value(member_path(path, rules.keyword), "expected a text that fits all, got none");
-  return json.string(std::move(content), 0, lengths.max <= max ? -1 : max);
+  return json.string(std::move(content), lengths.min >= min ? 0 : min, lengths.max <= max ? -1 : max);
 }
 
 /// What a flat schema says of texts.
@@ -100,7 +101,12 @@ class StringSchema {
     for (const Schema& pattern : list("~unmatched"))
       add(pattern_text(document_, pattern, path_), true, "not");
     if (!list("~others").empty()) add_rule(none_of(list("~others")), "not");
-    return counts_of(document_, schema_, path_, "minLength", "maxLength", kMaxLength);
+    std::pair<int, int> counts = counts_of(document_, schema_, path_, "minLength", "maxLength", kMaxLength);
+    counts.first = std::max(counts.first, min_);
+    if (max_ >= 0 && (counts.second < 0 || counts.second > max_)) counts.second = max_;
+    if (counts.second >= 0 && counts.second < counts.first)
+      throw document_.no_value(member_path(path_, all_.keyword), "expected a text that fits all, got none");
+    return counts;
   }
   const StringRules& rules() const { return all_; }
 
@@ -108,16 +114,12 @@ class StringSchema {
     const auto [min, max] = read();
     const bool has_counts = min > 0 || max >= 0;
     if (all_.rules.empty()) return has_counts ? json.string(min, max) : json.string();
-    if (all_.rules.size() == 1 && is_one_ && list("~unmatched").empty()) {
-      const std::string pattern = list("~formats").empty() ? list("~patterns")[0].get<std::string>()
-                                                           : pattern_of_format(list("~formats")[0]);
-      TextPattern found = parse_text_pattern(pattern, place(all_.keyword));
-      if (is_plain(found)) {
-        Expression content = pattern_grammar(std::move(found), path_);
-        const Lengths lengths = lengths_of(content);
-        if (lengths.min >= min)
-          return counted_string(document_, json, std::move(content), lengths, max, path_, all_);
-      }
+    if (all_.rules.size() == 1 && only_ && is_plain(*only_)) {
+      const bool is_open = is_open_ended(*only_);
+      Expression content = pattern_grammar(std::move(*only_), path_);
+      const Lengths lengths = lengths_of(content);
+      if (lengths.min >= min || is_open)
+        return counted_string(document_, json, std::move(content), lengths, {min, max}, path_, all_);
     }
     return text_of(document_, json, all_, min, max, path_);
   }
@@ -127,14 +129,19 @@ class StringSchema {
     return fmt::format("{}: {}", document_.name(), member_path(path_, keyword));
   }
   void add(const std::string& pattern, bool is_negated, const char* keyword) {
-    for (TextRule& rule : document_.patterns().rules(pattern, is_negated, place(keyword)))
-      add_rule(std::move(rule), keyword);
-    is_one_ = all_.rules.size() == 1;
+    if (is_negated) return add_rule(document_.patterns().rule(pattern, true, place(keyword)), keyword);
+    const Expression& found = document_.patterns().read(pattern, Dialects::kAll, place(keyword));
+    const std::optional<CountedPattern> counted = counted_pattern(found);
+    if (counted) {
+      min_ = std::max(min_, counted->min);
+      if (counted->max >= 0 && (max_ < 0 || max_ > counted->max)) max_ = counted->max;
+    }
+    only_ = counted ? counted->pattern : found;
+    add_rule(found_somewhere(*only_), keyword);
   }
   void add_rule(TextRule rule, const char* keyword) {
     all_.rules.push_back(std::move(rule));
     all_.keyword = keyword;
-    is_one_ = false;
   }
   const Schema& list(const char* keyword) const {
     static const Schema kNone = Schema::array();
@@ -145,7 +152,9 @@ class StringSchema {
   const Schema& schema_;
   const std::string& path_;
   StringRules all_;
-  bool is_one_ = false;
+  std::optional<Expression> only_;  // the last pattern
+  int min_ = 0;                     // of characters, by patterns
+  int max_ = -1;
 };
 
 }  // namespace
@@ -193,7 +202,7 @@ Expression text_of(const SchemaDocument& document, JsonRules& json, const String
                          "expected a pattern of fewer states, got too many with what stands beside it");
   const Lengths lengths =
       made->kind == Expression::kGraph ? lengths_of_graph(*made->graph) : Lengths{kNoBound, 0};
-  return counted_string(document, json, std::move(*made), lengths, max, path, rules);
+  return counted_string(document, json, std::move(*made), lengths, {0, max}, path, rules);
 }
 
 TextRule none_of(const Schema& texts) {

@@ -1,6 +1,7 @@
 // Regular expressions of JSON schemas (ECMA-262's) as grammars of what stands between a JSON string's quotes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,28 +17,33 @@ Expression in_json(const CodeSet& set);
 /// \d, \w and \s are ASCII's in some, and Unicode's in others.
 enum class Dialects { kAll, kAny };
 
-/// What a text is searched for.
-struct TextPattern {
-  Expression expression;  // of code points, with kStart and kEnd; where it is found somewhere, the text fits
-  struct Ahead {
-    Expression expression;  // the same
-    bool is_negated;
-  };
-  std::vector<Ahead> ahead = {};  // what else the text has to fit, from its beginning on
-};
+inline constexpr int kMaxPatternRepetitions = 100'000;
 
-/// Taken are classes, groups, |, * + ? {m,n}, anchors, escapes, and assertions (?=) and (?!) at the beginning. `place` is
-/// what errors call the pattern. Throws Error: kMismatch for what else there is, naming it; kBadFile if it is malformed,
-/// kOutOfMemory above kMaxNesting or kMaxRepetitions.
-TextPattern parse_text_pattern(std::string_view pattern, std::string_view place,
-                               Dialects dialects = Dialects::kAll);
+/// What a text is searched for: code points, anchors and assertions. Taken are classes, groups, |, * + ? {m,n}, anchors,
+/// \b, escapes, and assertions (?= (?! (?<= (?<!, of which none that looks back stands in another one. `place` is what errors
+/// call the pattern. Throws Error: kMismatch for what else there is, naming it; kBadFile if it is malformed, kOutOfMemory
+/// above kMaxNesting or kMaxPatternRepetitions.
+Expression parse_text_pattern(std::string_view pattern, std::string_view place,
+                              Dialects dialects = Dialects::kAll);
 
 /// Whether it has no assertions, and anchors only at the ends of alternatives outside of groups.
-bool is_plain(const TextPattern& pattern);
+bool is_plain(const Expression& pattern);
+/// Whether any text of a plain pattern can have one more character at its end.
+bool is_open_ended(const Expression& pattern);
+
+/// A pattern of any length, and how many characters its texts have: negative: no bound.
+struct CountedPattern {
+  Expression pattern;
+  int min;
+  int max;
+};
+/// The same pattern, where that takes fewer states: ^ and $, between them one class of characters that is repeated so many
+/// times, and parts that are all of one length, as ^[a-z][a-z0-9]{0,62}$.
+std::optional<CountedPattern> counted_pattern(const Expression& pattern);
 
 /// Texts in which the pattern is found, in JSON, by as many states as it has characters. Throws Error (kMismatch) if it
 /// is not plain.
-Expression pattern_grammar(TextPattern pattern, std::string_view place);
+Expression pattern_grammar(Expression pattern, std::string_view place);
 
 /// Texts that are all of what a pattern says, as they stand. `name` is what errors call it. Throws the same, and kOutOfMemory
 /// above kMaxSourceBytes.

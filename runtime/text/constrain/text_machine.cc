@@ -9,6 +9,7 @@ namespace soliton::constrain {
 namespace {
 
 constexpr size_t kMostSteps = 20'000'000;  // a tenth of a second
+constexpr size_t kStepsOfSchemas = 32;     // that take as long as one of copying schemas
 
 /// Characters that no label tells apart, as classes.
 class Alphabet {
@@ -63,13 +64,15 @@ class Alphabet {
 /// Sets of states of one rule, numbered, with what each class makes of them.
 class Subsets {
  public:
-  Subsets(const Nfa& nfa, size_t rule, const Alphabet& alphabet, size_t& num_steps)
+  Subsets(Nfa& nfa, size_t rule, const Alphabet& alphabet, size_t& num_steps)
       : nfa_(nfa), rule_(rule), alphabet_(alphabet), num_steps_(num_steps) {}
 
   static constexpr int kStart = 0;
   int start() { return number(nfa_.start()); }
-  bool is_dead(int set) const { return sets_[static_cast<size_t>(set)]->empty() && !nfa_.is_negated(); }
-  bool accepts(int set, bool is_at_start) const {
+  bool is_dead(int set) const {
+    return nfa_.is_empty(*sets_[static_cast<size_t>(set)]) && !nfa_.is_negated();
+  }
+  bool accepts(int set, bool is_at_start) {
     return nfa_.accepts(*sets_[static_cast<size_t>(set)], is_at_start);
   }
   int step(int set, size_t code_class) {
@@ -78,8 +81,10 @@ class Subsets {
     if (next_[at] != kUnknown) return next_[at];
     const Nfa::Set& from = *sets_[static_cast<size_t>(set)];
     if ((num_steps_ += nfa_.num_steps() + from.size() * 4) > kMostSteps) throw TooMuch();
+    const size_t num_asserted = nfa_.num_asserted();
     const int made =
         number(nfa_.step(from, [&](size_t label) { return alphabet_.has(code_class, rule_, label); }));
+    num_steps_ += nfa_.num_asserted() - num_asserted;
     return next_[at] = made;
   }
 
@@ -93,7 +98,7 @@ class Subsets {
     return found->second;
   }
 
-  const Nfa& nfa_;
+  Nfa& nfa_;
   size_t rule_;
   const Alphabet& alphabet_;
   size_t& num_steps_;
@@ -229,13 +234,13 @@ std::optional<Expression> text_graph(const std::vector<TextRule>& rules, const T
     made = product.expression(written);
   } catch (const TooMuch&) {
   }
-  spend(num_steps / 8);
+  spend(num_steps / kStepsOfSchemas);
   return made;
 }
 
 bool is_text_of(const TextRule& rule, std::u32string_view text, const std::function<void(size_t)>& spend) {
   try {
-    const Nfa nfa(rule);
+    Nfa nfa(rule);
     spend(nfa.num_steps());
     Nfa::Set set = nfa.start();
     for (const char32_t code : text) {
@@ -244,7 +249,9 @@ bool is_text_of(const TextRule& rule, std::u32string_view text, const std::funct
         return !intersection(*nfa.labels()[label], {{code, code}}).empty();
       });
     }
-    return nfa.accepts(set, text.empty());
+    const bool is_one = nfa.accepts(set, text.empty());
+    spend(nfa.num_asserted() / 8);
+    return is_one;
   } catch (const TooMuch&) {
     throw Error(ExitCode::kOutOfMemory, "pattern: expected one of fewer states, got too many");
   }

@@ -15,7 +15,7 @@
 
 namespace soliton::constrain {
 
-/// What texts have to be: all of an expression over characters (with kStart and kEnd, without rules), or not.
+/// What texts have to be: all of an expression over characters (with what only patterns have, without rules), or not.
 struct TextRule {
   Expression expression;
   bool is_negated = false;

@@ -1,8 +1,13 @@
 // A rule of texts as the states of a nondeterministic automaton over characters.
+//
+// An assertion that looks ahead is an automaton of its own, begun wherever a way passes it: the way goes on with what the rest
+// of the text has to be, or must not be. One that looks back is an automaton that reads along from the beginning.
 #pragma once
 
-#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/text/constrain/text_machine.h"
@@ -12,40 +17,34 @@ namespace soliton::constrain {
 /// A rule, or all of them together, have more states or take more steps than allowed.
 struct TooMuch {};
 
-/// Thompson's construction. Throws TooMuch.
+/// Thompson's construction. What takes too much throws TooMuch.
 class Nfa {
  public:
-  enum When : char { kAlways, kAtStart, kAtEnd };
+  enum When : char { kAlways, kAtStart, kAtEnd, kAsserted };
 
-  explicit Nfa(const TextRule& rule) : is_negated_(rule.is_negated) {
-    new_state();
-    new_state();
-    emit(rule.expression, kFirst, kLast);
-  }
+  explicit Nfa(const TextRule& rule) : Nfa(rule, std::make_shared<size_t>(0)) {}
+  Nfa(Nfa&&) = default;
 
   static constexpr size_t kMostStates = 20'000;
 
-  using Set = std::vector<int>;  // of states, ascending
+  /// What is known behind some text: the sets of assertions that look back by their numbers, then the ways that are open,
+  /// ascending, each of which is a state and what the rest of the text owes to it.
+  using Set = std::vector<int>;
+  /// Whether a character has a label.
+  using IsIn = std::function<bool(size_t label)>;
 
-  Set start() const { return closed({kFirst}, true, false); }
+  Set start(bool is_at_start = true);
+  Set step(const Set& set, const IsIn& is_in);
   bool is_negated() const { return is_negated_; }
+  /// Whether no way is open.
+  bool is_empty(const Set& set) const { return set.size() == num_behind_; }
+  /// Whether a text may end there.
+  bool accepts(const Set& set, bool is_at_start) { return is_found(set, is_at_start, true) != is_negated_; }
   /// Of finding a set.
   size_t num_steps() const { return 16 + states_.size() / 8; }
-  /// Whether a text may end with these states.
-  bool accepts(const Set& set, bool is_at_start) const {
-    const Set closure = closed(set, is_at_start, true);
-    return std::binary_search(closure.begin(), closure.end(), kLast) != is_negated_;
-  }
-  template <class IsIn>
-  Set step(const Set& set, IsIn&& is_in) const {
-    Set next;
-    for (const int state : set) {
-      for (const Edge& edge : states_[static_cast<size_t>(state)].codes) {
-        if (is_in(edge.label)) next.push_back(edge.to);
-      }
-    }
-    return closed(std::move(next), false, false);
-  }
+  /// Steps that assertions have taken so far.
+  size_t num_asserted() const { return *num_asserted_; }
+  /// Those of assertions too.
   const std::vector<const CodeSet*>& labels() const { return labels_; }
 
  private:
@@ -55,129 +54,77 @@ class Nfa {
     size_t label;
     int to;
   };
+  struct EmptyEdge {
+    When when;
+    int to;
+    size_t assertion;
+  };
   struct State {
     std::vector<Edge> codes = {};
-    std::vector<std::pair<When, int>> empty = {};
+    std::vector<EmptyEdge> empty = {};
   };
+  struct Assertion {
+    std::unique_ptr<Nfa> nfa;
+    bool is_behind;
+    bool is_negated;
+    size_t first_label = 0;  // of its own in labels_
+    size_t place = 0;        // in sets, if it looks back
+    std::map<Set, int> numbers = {};
+    std::vector<const Set*> sets = {};
 
-  int new_state() {
-    if (states_.size() == kMostStates) throw TooMuch();
-    states_.emplace_back();
-    return static_cast<int>(states_.size()) - 1;
-  }
-  void link(int from, int to, When when = kAlways) {
-    states_[static_cast<size_t>(from)].empty.emplace_back(when, to);
-  }
+    int number(Set set);
+    const Set& at(int number) const { return *sets[static_cast<size_t>(number)]; }
+    Set next(int number, const IsIn& is_in);
+  };
+  /// Assertions that look ahead, each with what is known of it so far; ascending.
+  using Debts = std::vector<std::pair<size_t, int>>;
 
-  void emit(const Expression& expression, int from, int to) {
-    switch (expression.kind) {
-      case Expression::kText:
-        return emit_text(expression.text, from, to);
-      case Expression::kCodes:
-        states_[static_cast<size_t>(from)].codes.push_back({label(expression.codes), to});
-        return;
-      case Expression::kSequence: {
-        for (const Expression& part : expression.parts) {
-          const int next = new_state();
-          emit(part, from, next);
-          from = next;
-        }
-        return link(from, to);
-      }
-      case Expression::kChoice:
-        for (const Expression& part : expression.parts) emit(part, from, to);
-        return;
-      case Expression::kRepeat:
-        return emit_repeat(expression, from, to);
-      case Expression::kStart:
-        return link(from, to, kAtStart);
-      case Expression::kEnd:
-        return link(from, to, kAtEnd);
-      case Expression::kGraph:
-        return emit_graph(expression, from, to);
-      default:
-        throw Error(ExitCode::kInternal, "pattern: expected no rules, got one");
-    }
+  Nfa(const TextRule& rule, std::shared_ptr<size_t> num_asserted);
+
+  int new_state();
+  void link(int from, int to, When when = kAlways, size_t assertion = 0) {
+    states_[static_cast<size_t>(from)].empty.push_back({when, to, assertion});
   }
-  void emit_graph(const Expression& expression, int from, int to) {
-    std::vector<int> states;
-    for (int i = 0; i < expression.graph->num_states; ++i) states.push_back(new_state());
-    const auto state = [&](int index) { return states[static_cast<size_t>(index)]; };
-    link(from, state(0));
-    for (size_t i = 0; i < expression.parts.size(); ++i)
-      emit(expression.parts[i], state(expression.graph->edges[i].from), state(expression.graph->edges[i].to));
-    for (const int end : expression.graph->ends) link(state(end), to);
-  }
-  /// Of ASCII.
-  void emit_text(const std::string& text, int from, int to) {
-    for (const char c : text) {
-      const auto code = static_cast<char32_t>(static_cast<unsigned char>(c));
-      const int next = new_state();
-      states_[static_cast<size_t>(from)].codes.push_back({label({{code, code}}), next});
-      from = next;
-    }
-    link(from, to);
-  }
-  void emit_repeat(const Expression& expression, int from, int to) {
-    const Expression& part = expression.parts[0];
-    const auto once_more = [&] {
-      const int begin = new_state();  // what it begins with must not be entered from within
-      const int next = new_state();
-      link(from, begin);
-      emit(part, begin, next);
-      from = next;
-    };
-    for (int i = 0; i < expression.min; ++i) once_more();
-    if (expression.max < 0) {
-      const int loop = new_state();
-      const int again = new_state();
-      link(from, loop);
-      link(loop, to);
-      emit(part, loop, again);
-      return link(again, loop);
-    }
-    for (int i = expression.min; i < expression.max; ++i) {
-      link(from, to);
-      once_more();
-    }
-    link(from, to);
+  void emit(const Expression& expression, int from, int to);
+  void emit_graph(const Expression& expression, int from, int to);
+  void emit_text(const std::string& text, int from, int to);
+  void emit_repeat(const Expression& expression, int from, int to);
+  size_t assertion_of(const Expression& expression);
+  size_t label(const CodeSet& set);
+
+  int way(int state, int debts) const { return state + static_cast<int>(states_.size()) * debts; }
+  int state_of(int way) const { return way % static_cast<int>(states_.size()); }
+  int debts_of(int way) const { return way / static_cast<int>(states_.size()); }
+
+  bool is_found(const Set& set, bool is_at_start, bool is_at_end);
+  std::vector<int> closed(std::vector<int> ways, const Set& behind, bool is_at_start, bool is_at_end);
+  std::vector<int> closed_plainly(const std::vector<int>& ways, bool is_at_start, bool is_at_end) const;
+  /// What is owed behind an edge; nothing if it is closed.
+  std::optional<int> passed(const EmptyEdge& edge, int debts, const Set& behind, bool is_at_start,
+                            bool is_at_end);
+  std::optional<int> passed_assertion(size_t index, int debts, const Set& behind, bool is_at_start,
+                                      bool is_at_end);
+  std::optional<int> stepped(int debts, const IsIn& is_in);
+  /// Adds a debt, unless the text has paid it already. False if it never can.
+  bool add(Debts& debts, size_t index, Set set);
+  int number(Debts debts);
+  void count(size_t steps = 1) {
+    if ((*num_asserted_ += steps) > kMostAsserted) throw TooMuch();
   }
 
-  /// Equal sets have one label.
-  size_t label(const CodeSet& set) {
-    for (size_t i = labels_.size(); i > 0 && i + 16 > labels_.size(); --i) {
-      if (*labels_[i - 1] == set) return i - 1;
-    }
-    own_.push_back(std::make_unique<CodeSet>(set));
-    labels_.push_back(own_.back().get());
-    return labels_.size() - 1;
-  }
-
-  Set closed(Set set, bool is_at_start, bool is_at_end) const {
-    std::vector<int> rest = set;
-    std::vector<bool> is_in(states_.size());
-    for (const int state : set) is_in[static_cast<size_t>(state)] = true;
-    while (!rest.empty()) {
-      const int state = rest.back();
-      rest.pop_back();
-      for (const auto& [when, to] : states_[static_cast<size_t>(state)].empty) {
-        const bool may = when == kAlways || (when == kAtStart ? is_at_start : is_at_end);
-        if (!may || is_in[static_cast<size_t>(to)]) continue;
-        is_in[static_cast<size_t>(to)] = true;
-        rest.push_back(to);
-      }
-    }
-    set.clear();
-    for (size_t i = 0; i < is_in.size(); ++i) {
-      if (is_in[i]) set.push_back(static_cast<int>(i));
-    }
-    return set;
-  }
+  static constexpr size_t kMostAsserted = 5'000'000;  // steps: a tenth of a second
+  static constexpr int kMostDebts = 50'000;           // times states, of which a way is one
 
   bool is_negated_;
   std::vector<State> states_;
   std::vector<const CodeSet*> labels_;
   std::vector<std::unique_ptr<CodeSet>> own_;
+  std::vector<Assertion> assertions_;
+  std::map<const Expression*, size_t> known_assertions_;  // as repeated parts are emitted again
+  size_t num_behind_ = 0;
+  std::map<Debts, int> numbers_;
+  std::vector<const Debts*> debts_;
+  std::shared_ptr<size_t> num_asserted_;  // with those of its assertions
 };
 
 }  // namespace soliton::constrain
