@@ -155,9 +155,8 @@ TEST(JsonSchema, RefersToItself) {
 TEST(JsonSchema, RefusesByName) {
   EXPECT_EQ(refusal(R"({"properties": {"a": {"not": {"uniqueItems": true}}}})"),
             "5 s: properties.a.not.uniqueItems: not supported where it must not hold");
-  EXPECT_EQ(
-      refusal(R"({"properties": {"a": {"items": {"type": "array"}, "uniqueItems": true}}})"),
-      "5 s: properties.a.uniqueItems: not supported of items without a required member to tell them by");
+  EXPECT_EQ(refusal(R"({"properties": {"a": {"items": {"type": "array"}, "uniqueItems": true}}})"),
+            "5 s: properties.a.uniqueItems: not supported of items without a member to tell them by");
   EXPECT_EQ(refusal(R"({"items": {"type": "object", "minProperties": 2}})"),
             "5 s: items.minProperties: not supported above the number of names that are listed, and one");
   EXPECT_EQ(refusal(R"({"type": "strin"})").substr(0, 27), "4 s: type: expected one of ");

@@ -206,8 +206,12 @@ TEST(SchemaKeywords, DifferentObjects) {
                {R"([{"x":null,"name":"a"},{"x":null,"name":"a"}])", "[{}]"});
   expect_takes(object + R"("kind"]}})", {R"([{"x":null,"kind":"u"},{"x":null,"name":"a","kind":1}])"},
                {R"([{"x":null,"kind":"u"},{"x":null,"name":"a","kind":"u"}])"});
+  expect_takes(
+      R"({"uniqueItems": true, "items": {"type": "object", "properties": {"Key": {"type": "string"}, "Value": {}}}})",
+      {R"([{"Value":1},{"Key":"a"},{"Key":"b","Value":1}])", "[{}]"},
+      {"[{},{}]", R"([{"Value":1},{"Value":2}])", R"([{"Key":"a"},{"Key":"a","Value":1}])"});
   EXPECT_THAT(refusal(R"({"uniqueItems": true, "items": {"type": "object", "properties": {"a": {}}}})"),
-              HasSubstr("5 s: uniqueItems: not supported of items without a required member"));
+              HasSubstr("5 s: uniqueItems: not supported of items without a member to tell them by"));
   EXPECT_THAT(refusal(R"({"uniqueItems": true, "items": {"type": "string"}, "minItems": 50})"),
               HasSubstr("5 s: uniqueItems: not supported of more than 37 such items"));
 }

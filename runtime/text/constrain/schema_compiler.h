@@ -83,6 +83,7 @@ class SchemaCompiler {
   Expression array_of(const Schema& schema, const std::string& path, int depth);
 
   // Arrays of different items: schema_unique.cc.
+  std::vector<Schema> member_apart(const Schema& member, const std::string& path) const;
   std::vector<Schema> items_apart(const Schema& flat, const std::string& path) const;
   Expression unique_items(const Items& items, const std::string& path, int depth);
   Expression unique_values(const Items& items, const std::vector<const Schema*>& values,

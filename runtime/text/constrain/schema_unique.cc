@@ -2,8 +2,8 @@
 //
 // Which values an array has had already no grammar remembers. So its items are written in an order: values that a schema lists
 // in that of the list, unless there are few of them; others by what they begin with, at most one of each kind.
+#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
 
 #include "runtime/text/constrain/schema_check.h"
@@ -54,30 +54,41 @@ std::vector<Schema> scalars_apart(Types types) {
 
 }  // namespace
 
-/// Schemas that flat items are divided by: of objects by the member that they have to have which divides them most.
+/// Schemas that the values of a member are divided by; none if it may be an object or an array.
+std::vector<Schema> SchemaCompiler::member_apart(const Schema& member, const std::string& path) const {
+  const Schema flat = document_.flattened(member, path);
+  if (!flat.is_object() || (types_of(flat) & ~kScalars) != 0) return {};
+  const auto listed = listed_values(flat);
+  if (!listed) return scalars_apart(types_of(flat));
+  std::vector<Schema> values;
+  for (const Schema* value : *listed) values.push_back({{"enum", Schema::array({*value})}});
+  return values;
+}
+
+/// Schemas that flat items are divided by: of objects by the member which divides them most; if none that they have to have
+/// does, one that they may have.
 std::vector<Schema> SchemaCompiler::items_apart(const Schema& flat, const std::string& path) const {
   const Types types = flat.is_object() ? types_of(flat) : kAllTypes;
   if ((types & kScalars) != 0) return scalars_apart(types);
   if (types != kObjectType || !flat.contains("properties") || !flat["properties"].is_object()) return {};
+  const std::vector<std::string> required = names_of_list(flat, "required", path);
   std::vector<Schema> most;
-  for (const std::string& name : names_of_list(flat, "required", path)) {
-    if (!flat["properties"].contains(name)) continue;
-    const Schema member = document_.flattened(flat["properties"][name], member_path(path, name));
-    if (!member.is_object() || (types_of(member) & ~kScalars) != 0) continue;
-    std::vector<Schema> values;
-    if (const auto listed = listed_values(member)) {
-      for (const Schema* value : *listed) values.push_back({{"enum", Schema::array({*value})}});
-    } else {
-      values = scalars_apart(types_of(member));
-    }
-    if (values.size() <= most.size() || values.size() > kMostDifferent) continue;
-    most.clear();
-    for (Schema& value : values) {
-      Schema kind = {{"type", "object"}, {"required", Schema::array({name})}};
-      kind["properties"][name] = std::move(value);
-      most.push_back(std::move(kind));
+  for (const bool must_be : {true, false}) {
+    if (most.size() > 1) break;
+    for (const auto& [name, member] : flat["properties"].get_ref<const Schema::object_t&>()) {
+      if ((std::find(required.begin(), required.end(), name) != required.end()) != must_be) continue;
+      std::vector<Schema> values = member_apart(member, member_path(path, name));
+      if (values.size() <= most.size() || values.size() > kMostDifferent) continue;
+      most.clear();
+      if (!must_be) most.push_back({{"~absent", Schema::array({name})}});
+      for (Schema& value : values) {
+        Schema kind = {{"required", Schema::array({name})}};
+        kind["properties"][name] = std::move(value);
+        most.push_back(std::move(kind));
+      }
     }
   }
+  for (Schema& kind : most) kind["type"] = "object";
   return most;
 }
 
@@ -102,7 +113,7 @@ Expression SchemaCompiler::unique_items(const Items& items, const std::string& p
       members.push_back({"", rule(*value), false});
   }
   if (members.empty() || members.size() > kMostDifferent)
-    throw document_.unsupported(path, "uniqueItems", "of items without a required member to tell them by");
+    throw document_.unsupported(path, "uniqueItems", "of items without a member to tell them by");
   const auto most = static_cast<int>(members.size());
   if (items.min > most)
     throw document_.unsupported(path, "uniqueItems", fmt::format("of more than {} such items", most));
