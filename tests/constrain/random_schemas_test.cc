@@ -333,10 +333,11 @@ class KeywordWriter {
   }
 
   Json string() {
-    const char* const patterns[] = {"^a", "b$", "^[ab]*$", "^(?!ab)", "[^a]", "^..$"};
+    const char* const patterns[] = {"^a",   "b$",          "^[ab]*$", "^(?!ab)",
+                                    "[^a]", "^(.(?!b))*$", "^..$",    "(?<!a)b\\b"};
     Json schema = {{"type", "string"}};
-    if (below(2) == 0) schema["pattern"] = patterns[below(6)];
-    if (below(3) == 0) schema["not"] = {{"pattern", patterns[below(3)]}};
+    if (below(2) == 0) schema["pattern"] = patterns[below(8)];
+    if (below(3) == 0) schema["not"] = {{"pattern", patterns[below(6)]}};
     if (below(3) == 0) schema["minLength"] = below(3);
     if (below(3) == 0) schema["maxLength"] = 2 + below(3);
     return schema;
@@ -351,6 +352,7 @@ class KeywordWriter {
     if (below(3) == 0) schema["minItems"] = below(3);
     if (below(3) == 0) schema["maxItems"] = 2 + below(2);
     if (below(4) == 0) schema["unevaluatedItems"] = false;
+    if (below(6) == 0) schema["uniqueItems"] = true;
     if (schema.contains("items") && schema["items"].contains("enum") && !schema.contains("contains")) {
       schema.erase("prefixItems");
       schema["uniqueItems"] = true;

@@ -67,6 +67,9 @@ TEST(SchemaKeywords, AnchorsAndAssertions) {
   expect_takes(R"s({"pattern": "\\bon\\b", "minLength": 3})s", {"\"on x\"", "\"x-on\""},
                {"\"on\"", "\"xon\"", "\"éon \""});
   expect_takes(R"s({"not": {"pattern": "^a(?=b)"}, "type": "string"})s", {"\"ac\"", "\"a\""}, {"\"ab\""});
+  // In Python a line break may stand behind $.
+  expect_takes(R"s({"type": "string", "not": {"pattern": "^(a|b$)$|c$()"}})s", {"\"a\\n\\n\"", "\"d\\n\""},
+               {"\"a\"", "\"a\\n\"", "\"b\\n\"", "\"c\\n\""});
   EXPECT_THAT(refusal(R"s({"pattern": "(?=a\\b)"})s"), HasSubstr("5 s: pattern: \\b inside an assertion"));
   EXPECT_THAT(refusal(R"s({"pattern": "(?<=a(?=b))"})s"), HasSubstr("inside one that looks back"));
   EXPECT_THAT(refusal(R"s({"pattern": "(?=.{99}a)(?=.{98}b|.*(?!.{97}c))^.*x{99}"})s"),

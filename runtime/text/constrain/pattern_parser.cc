@@ -40,14 +40,24 @@ class PatternParser : PatternReader {
       const char32_t c = peek();
       if (c == kEndOfText || c == '|' || (c == ')' && depth > 0)) return sequence(std::move(parts));
       if (c == '^' || c == '$') {
-        parts.push_back({.kind = c == '^' ? Expression::kStart : Expression::kEnd});
         take();
+        parts.push_back(c == '^' ? Expression{.kind = Expression::kStart} : end());
         continue;
       }
       Expression part = read_part(depth);
       read_repetition(part);
       parts.push_back(std::move(part));
     }
+  }
+
+  /// Behind $. In some dialects a line break may stand there, if nothing is behind it.
+  Expression end() const {
+    Expression end{.kind = Expression::kEnd};
+    if (dialects_ == Dialects::kAll) return end;
+    if (is_behind_) throw unsupported("$ in what must not be there, inside an assertion that looks back");
+    Expression line = sequence({codes({{'\n', '\n'}}), end});
+    const bool is_last = pattern_.find_first_not_of(')', position_) == std::string_view::npos;
+    return choice({std::move(end), is_last ? std::move(line) : asserted(std::move(line), false, false)});
   }
 
   Expression read_part(int depth) {
