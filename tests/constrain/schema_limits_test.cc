@@ -152,7 +152,7 @@ std::vector<Row> rows() {
                   return fmt::format("{{\"$ref\": \"#/$defs/n{:05}\", \"title\": \"t\"}}", 19'999 - i);
                 }) +
            "]}",
-       "at most"},
+       nullptr},
       {"merges of merges",
        "{\"$defs\": {\"a\": {\"properties\": {" + members(3000, "{}") + "}}}, \"anyOf\": [" +
            list(1000,

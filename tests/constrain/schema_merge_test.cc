@@ -137,6 +137,20 @@ TEST(SchemaMerge, AlternativesOfOneOfDifferInMembersThatOneLacks) {
               HasSubstr("5 s: not.additionalProperties: not supported where it must not hold"));
 }
 
+// A member that may be left out tells them apart too: then it is written.
+TEST(SchemaMerge, AlternativesOfOneOfHaveTheMemberThatTellsThemApart) {
+  const char* const schema =
+      R"({"oneOf": [{"type": "object", "properties": {"type": {"enum": ["a"]}, "x": {"type": "integer"}}},
+      {"type": "object", "properties": {"type": {"enum": ["b", null]}, "x": {"type": "null"}}}]})";
+  expect_takes(schema, {R"({"type":"a"})", R"({"type":"b","x":null})", R"({"type":null})"},
+               {"{}", R"({"x":1})", R"({"type":"a","x":null})", R"({"type":"b","x":1})"});
+  // What neither may have tells nothing.
+  expect_takes(
+      R"({"oneOf": [{"type": "object", "properties": {"a": false, "b": {"const": 1}}, "required": ["b"]},
+      {"type": "object", "properties": {"a": {"type": "null"}, "b": {"const": 2}}}]})",
+      {R"({"b":1})", R"({"b":2})", R"({"a":null,"b":2})"}, {"{}", R"({"a":null,"b":1})"});
+}
+
 TEST(SchemaMerge, RefusesWhatFitsNothing) {
   EXPECT_THAT(refusal(R"({"allOf": [{"enum": [1, 2]}, {"enum": [3]}]})"),
               HasSubstr("enum: expected a value that fits all, got none"));

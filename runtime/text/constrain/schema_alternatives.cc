@@ -1,6 +1,6 @@
 // Of SchemaCompiler what one of several schemas says: anyOf, oneOf, if, and what `not` leaves.
 #include <algorithm>
-#include <deque>
+#include <set>
 
 #include "runtime/text/constrain/schema_compiler.h"
 #include "runtime/text/constrain/schema_exclusion.h"
@@ -89,9 +89,11 @@ Expression SchemaCompiler::one_of(const Schema& schema, const std::string& path,
   return choice(std::move(values));
 }
 
+/// Leaves of each what no other one takes: with a member that tells them apart, be it required or not, or without the others.
 void SchemaCompiler::exclude(std::vector<Schema>& wholes, const Schema& alternatives, const std::string& path,
                              const std::string& label) {
   std::vector<std::vector<size_t>> beside(wholes.size());  // which others may hold too
+  std::vector<std::set<std::string>> required(wholes.size());
   {
     std::vector<Outline> outlines;
     for (size_t i = 0; i < wholes.size(); ++i)
@@ -100,6 +102,11 @@ void SchemaCompiler::exclude(std::vector<Schema>& wholes, const Schema& alternat
     for (size_t i = 0; i < wholes.size(); ++i) {
       for (size_t k = 0; k < i; ++k) {
         if (outlines[k].excludes(outlines[i])) continue;
+        if (const std::optional<std::string> name = outlines[k].telling_member(outlines[i])) {
+          required[i].insert(*name);
+          required[k].insert(*name);
+          continue;
+        }
         beside[i].push_back(k);
         beside[k].push_back(i);
       }
@@ -108,9 +115,11 @@ void SchemaCompiler::exclude(std::vector<Schema>& wholes, const Schema& alternat
   for (size_t i = 0; i < wholes.size(); ++i) {
     Schema nots = Schema::array();
     for (const size_t k : beside[i]) nots.push_back(alternatives[k]);
-    if (nots.empty() || wholes[i] == false) continue;
-    const std::string here = fmt::format("{}[{}]", member_path(path, label), i);
-    wholes[i] = whole(wholes[i], Schema{{"~nots", std::move(nots)}}, here);
+    Schema further = Schema::object();
+    if (!required[i].empty()) further["required"] = required[i];
+    if (!nots.empty()) further["~nots"] = std::move(nots);
+    if (further.empty() || wholes[i] == false) continue;
+    wholes[i] = whole(wholes[i], further, fmt::format("{}[{}]", member_path(path, label), i));
   }
 }
 

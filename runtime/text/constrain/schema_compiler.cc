@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMaxSchemas = 20'000;  // looked at, in all
 constexpr int kNoRule = -1;          // of what has no value
+constexpr size_t kMostKnown = 2000;  // values of a schema that is looked for among those known
 
 struct Family {
   const char* type;
@@ -63,9 +64,14 @@ int SchemaCompiler::known_rule(const std::string& key, const Schema& schema, con
   const int index = grammar_.add(name, choice({}));  // nothing, as long as it is not known
   int& known_rule = known_rules_.emplace(key, index).first->second;
   try {
-    Expression expression = SchemaDocument::is_flat(schema) || is_reference(schema)
-                                ? value_of(schema, path, depth + 1)
-                                : flat_value(document_.flattened(schema, path), path, depth + 1);
+    Expression expression;
+    if (!schema.is_object() || is_reference(schema)) {
+      expression = value_of(schema, path, depth + 1);
+    } else if (SchemaDocument::is_flat(schema)) {
+      expression = flat_value(schema, path, depth);
+    } else {
+      expression = flat_value(document_.flattened(schema, path), path, depth + 1);
+    }
     grammar_.rules[static_cast<size_t>(index)].expression = std::move(expression);
   } catch (const NoValue&) {
     known_rule = kNoRule;
@@ -88,8 +94,12 @@ Expression SchemaCompiler::value_of(const Schema& schema, const std::string& pat
     Expression value = reference(schema["$ref"], path, depth);
     return document_.is_nullable(schema, path) ? choice({std::move(value), text("null")}) : value;
   }
-  if (SchemaDocument::is_flat(schema)) return flat_value(schema, path, depth);
-  document_.spend(weight(schema), path);
+  const bool is_flat = SchemaDocument::is_flat(schema);
+  if (is_flat && !schema.contains("properties") && !schema.contains("items"))
+    return flat_value(schema, path, depth);
+  const size_t size = weight(schema);
+  if (is_flat && size > kMostKnown) return flat_value(schema, path, depth);
+  document_.spend(size, path);
   return rule(known_rule(schema.dump(), schema, path, path, depth));
 }
 

@@ -7,6 +7,8 @@
 namespace soliton::constrain {
 namespace {
 
+constexpr int kMostLooked = 8;
+
 bool is_object(const Schema& schema, const char* keyword) {
   return schema.contains(keyword) && schema[keyword].is_object();
 }
@@ -135,20 +137,33 @@ bool Outline::are_listed_apart(const std::vector<Outline>& outlines) {
 
 /// Whether both have a member whose values exclude each other.
 bool Outline::differs_in_a_member(const Outline& other) const {
-  constexpr int kMostLooked = 8;  // into required members of required members
-  if (depth_ >= kMostLooked) return false;
+  if (depth_ >= kMostLooked) return false;  // into required members of required members
   document_.spend(required_.size() + other.required_.size(), path_);
   std::vector<std::string_view> names;
   std::set_intersection(required_.begin(), required_.end(), other.required_.begin(), other.required_.end(),
                         std::back_inserter(names));
-  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    const Schema* const own = property(name);
-    const Schema* const others = other.property(name);
-    if (own == nullptr || others == nullptr) return false;
-    document_.spend(weight(*own) + weight(*others), path_);
-    return Outline(document_, *own, path_, depth_ + 1)
-        .excludes(Outline(document_, *others, path_, depth_ + 1));
-  });
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return differs_in(name, other); });
+}
+
+/// Whether both say of it what excludes each other, and may have it.
+bool Outline::differs_in(std::string_view name, const Outline& other) const {
+  const Schema* const own = property(name);
+  const Schema* const others = other.property(name);
+  if (own == nullptr || others == nullptr || *own == false || *others == false) return false;
+  document_.spend(weight(*own) + weight(*others), path_);
+  return Outline(document_, *own, path_, depth_ + 1).excludes(Outline(document_, *others, path_, depth_ + 1));
+}
+
+std::optional<std::string> Outline::telling_member(const Outline& other) const {
+  if ((types_ & other.types_) != kObjectType) return {};
+  int num_looked = 0;
+  for (const auto& [name, schema] : properties_) {
+    if (other.property(name) == nullptr) continue;
+    if (++num_looked > kMostLooked) break;
+    if (differs_in(name, other)) return std::string(name);
+  }
+  return {};
 }
 
 /// Whether what is written has not all the members that the other one requires.

@@ -19,6 +19,8 @@ class Outline {
 
   /// Whether no value that is written by one of them fits the other.
   bool excludes(const Outline& other) const;
+  /// A member that tells values of both apart once they have it; nothing if there is none.
+  std::optional<std::string> telling_member(const Outline& other) const;
   /// Whether that is so of any two, as far as listed values say it: those of the alternatives, or of a member that all
   /// require. In about linear time.
   static bool are_listed_apart(const std::vector<Outline>& outlines);
@@ -28,6 +30,7 @@ class Outline {
   const Schema* property(std::string_view name) const;
   bool lacks_required(const Outline& other) const;
   bool differs_in_a_member(const Outline& other) const;
+  bool differs_in(std::string_view name, const Outline& other) const;
 
   const SchemaDocument& document_;
   std::string path_;
