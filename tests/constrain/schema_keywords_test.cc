@@ -129,6 +129,20 @@ TEST(SchemaKeywords, Fractions) {
                {"1", "1.0"});
 }
 
+// Many programs read numbers as doubles, and what they read must fit too.
+TEST(SchemaKeywords, NumbersAreNotRoundedToWhatTheyMustNotBe) {
+  expect_takes(R"({"type": "number", "exclusiveMaximum": 100000})",
+               {"99999.9999999999", "9999.999999999999999"}, {"99999.999999999999999", "100000"});
+  expect_takes(R"({"type": "number", "exclusiveMinimum": -100000})", {"-99999.9999999999"},
+               {"-99999.999999999999999"});
+  expect_takes(R"({"type": "number", "exclusiveMinimum": 1234567})", {"1234567.00001", "12345678"},
+               {"1234567.000000000000001"});
+  expect_takes(R"({"type": "number", "exclusiveMaximum": 123456.5})", {"123456.499999999"},
+               {"123456.499999999999999"});
+  expect_takes(R"({"type": "number", "not": {"type": "integer"}})", {"1.5", "123456789.000001"},
+               {"1.0", "555447733884411.007706114779773", "1.000000000000001"});
+}
+
 TEST(SchemaKeywords, Multiples) {
   expect_takes(R"({"type": "integer", "multipleOf": 7, "minimum": -20, "maximum": 100})",
                {"-14", "0", "7", "98"}, {"-21", "1", "105", "13"});

@@ -40,21 +40,39 @@ Expression digits_between(std::string_view low, std::string_view high) {
   return choice(std::move(alternatives));
 }
 
-/// Numbers from low, at least 0, to high, with fractions.
+/// Behind the point, nothing if there is no digit.
+Expression fraction_of(int most_digits) {
+  return most_digits > 0 ? sequence({text("."), repeat(digit(), 1, most_digits)}) : choice({});
+}
+/// The same of more than 0.
+Expression fraction_above_nothing(int most_digits) {
+  if (most_digits <= 0) return choice({});
+  return sequence({text("."), repeat(digit(), 0, std::max(0, most_digits - 3)), digit('1', '9'),
+                   repeat(digit(), 0, std::min(2, most_digits - 1))});
+}
+
+/// Numbers from low, at least 0, to high, with fractions. Beside open bounds they have at most as many digits as a double tells
+/// apart: whoever reads them as such must not read the bound.
 Expression real_magnitudes_between(Bound low, Bound high) {
-  const Expression fraction = sequence({text("."), repeat(digit(), 1, kMaxDigits)});
-  const Expression above_nothing =
-      sequence({text("."), repeat(digit(), 0, kMaxDigits - 3), digit('1', '9'), repeat(digit(), 0, 2)});
+  const auto digits_left = [](int64_t whole) {
+    return kMaxDigits - static_cast<int>(std::to_string(whole).size());
+  };
   std::vector<Expression> alternatives;
   alternatives.push_back(
       magnitudes_between(low.value + (low.is_open ? 1 : 0), high.value - (high.is_open ? 1 : 0)));
   int64_t next = low.value;
   if (low.is_open && low.value < high.value) {
-    alternatives.push_back(sequence({text(std::to_string(low.value)), above_nothing}));
+    alternatives.push_back(
+        sequence({text(std::to_string(low.value)), fraction_above_nothing(digits_left(low.value))}));
     ++next;
   }
-  if (next < high.value)
-    alternatives.push_back(sequence({magnitudes_between(next, high.value - 1), fraction}));
+  int64_t last = high.value - 1;
+  if (high.is_open && next <= last) {
+    alternatives.push_back(sequence({text(std::to_string(last)), fraction_of(digits_left(last))}));
+    --last;
+  }
+  if (next <= last)
+    alternatives.push_back(sequence({magnitudes_between(next, last), fraction_of(kMaxDigits)}));
   return choice(std::move(alternatives));
 }
 

@@ -186,7 +186,8 @@ class NumberSchema {
     if (schema_.contains("~fractions")) {
       if (is_integer_) throw none();
       rules_.push_back(
-          {sequence({optional(text("-")), repeat(number_digit(), 1), text("."), zeros_and_more()})});
+          {sequence({optional(text("-")), repeat(number_digit(), 1, 9), text("."), zeros_and_more()})});
+      most_behind_ = std::min(most_behind_, 6);  // else a double may have no fraction
     }
     if (rules_.empty() && !low_ && !high_) return is_integer_ ? json.integer() : json.number();
     const Bound least = low_.value_or(Bound{-farthest_});
@@ -211,10 +212,10 @@ class NumberSchema {
 
  private:
   NoValue none() const { return document_.no_value(path_, "expected a number between the bounds, got none"); }
-  static Expression syntax() {
+  Expression syntax() const {
     return sequence({optional(text("-")),
                      choice({text("0"), sequence({number_digit('1', '9'), digits_from(0)})}),
-                     optional(sequence({text("."), repeat(number_digit(), 1, kMostDigits)}))});
+                     optional(sequence({text("."), repeat(number_digit(), 1, most_behind_)}))});
   }
 
   /// The nearest of minimum and exclusiveMinimum, or those of the other end. Whole ones are bounds, fractions rules.
@@ -251,6 +252,9 @@ class NumberSchema {
     if (!decimal) throw document_.unsupported(path_, keyword, "of so many digits");
     rules_.push_back({numbers_beyond(*decimal, is_open, is_low)});
     keyword_ = keyword;
+    // No more digits than a double tells apart: who reads one must not read the bound.
+    const auto num_whole = static_cast<int>(std::to_string(magnitude_of(*decimal).whole).size());
+    if (is_open) most_behind_ = std::max(1, std::min(most_behind_, kMostDigits - num_whole));
   }
 
   void find_multiples() {
@@ -283,6 +287,7 @@ class NumberSchema {
   std::optional<Bound> low_;
   std::optional<Bound> high_;
   int64_t farthest_ = kMaxJsonInteger;  // from 0, where there is no bound
+  int most_behind_ = kMostDigits;       // the point
   std::vector<TextRule> rules_;
   std::string keyword_;  // of the last rule
 };
