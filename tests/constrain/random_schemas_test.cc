@@ -371,6 +371,8 @@ class KeywordWriter {
     if (below(3) == 0) schema["patternProperties"][below(2) == 0 ? "^a" : "b"] = this->schema(depth + 1);
     if (below(3) == 0) schema["additionalProperties"] = below(2) == 0 ? Json(false) : this->schema(depth + 1);
     if (below(5) == 0) schema["propertyNames"] = {{"maxLength", 1 + below(2)}};
+    if (below(8) == 0)
+      schema["propertyNames"] = {{"anyOf", {{{"pattern", "^a"}}, {{"not", {{"pattern", "b"}}}}}}};
     if (below(4) == 0) schema["minProperties"] = below(3);
     if (below(4) == 0) schema["maxProperties"] = 2 + below(2);
     if (below(4) == 0) schema["dependentRequired"] = {{"a", {"b"}}};

@@ -49,6 +49,8 @@ TEST(SchemaKeywords, CategoriesAndPairs) {
                {"\"a-!\"", "\"ab\""});
   expect_takes(R"({"pattern": "^[\\uD800\\uDC00-\\uDBFF\\uDFFF]\\uD83D\\uDE00$"})", {"\"😁😀\""},
                {"\"a😀\"", "\"😁😁\""});
+  expect_takes(R"s({"pattern": "\\A(?P<x>[\\p{Graph}])\\p{ASCII}\\Z"})s", {"\"a \""},
+               {"\" a\"", "\"ab\\n\"", "\"éa\""});
   EXPECT_THAT(refusal(R"({"pattern": "\\p{Script=Greek}"})"),
               HasSubstr("5 s: pattern: \\p of \"Script=Greek\" is not"));
   // Half a pair is in no text.
@@ -175,6 +177,17 @@ TEST(SchemaKeywords, NamesOfProperties) {
   expect_takes(
       R"({"type": "object", "propertyNames": {"enum": ["a", "b"]}, "additionalProperties": {"type": "null"}})",
       {R"({"a":null,"b":null})"}, {R"({"c":null})", R"({"a":1})"});
+}
+
+TEST(SchemaKeywords, NamesOfPropertiesThatHaveAlternatives) {
+  expect_takes(R"({"type": "object", "additionalProperties": {"type": "null"}, "propertyNames": {
+      "anyOf": [{"pattern": "^a"}, {"maxLength": 1}], "not": {"enum": ["ab", "c"]}}})",
+               {"{}", R"({"aa":null,"d":null})"}, {R"({"ab":null})", R"({"c":null})", R"({"dd":null})"});
+  expect_takes(R"({"type": "object", "propertyNames": {"if": {"minLength": 2}, "then": {"pattern": "^x"}}})",
+               {R"({"x":1,"y":1,"xy":1})"}, {R"({"yx":1})"});
+  EXPECT_THAT(
+      refusal(R"({"type": "object", "propertyNames": {"oneOf": [{"pattern": "a"}, {"pattern": "b"}]}})"),
+      HasSubstr("5 s: propertyNames: not supported where names have oneOf"));
 }
 
 TEST(SchemaKeywords, NumbersOfProperties) {

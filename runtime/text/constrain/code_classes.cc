@@ -59,6 +59,10 @@ std::optional<CodeClass> category_codes(std::string_view name) {
     if (name == known) name = letter;
   }
   if (name.empty()) return std::nullopt;
+  if (name == "ASCII") return CodeClass{{{0, 0x7f}}, {{0, 0x7f}}};
+  // Java's, which are ASCII's there and more elsewhere.
+  if (name == "Graph") return CodeClass{{{'!', '~'}}, {{0, kMaxCode}}};
+  if (name == "Print") return CodeClass{{{' ', '~'}}, {{0, kMaxCode}}};
   std::vector<CodeRange> least;
   std::vector<CodeRange> most;
   for (size_t i = 0; i < kCategories.size(); ++i) {

@@ -44,12 +44,21 @@ class PatternParser : PatternReader {
         parts.push_back(c == '^' ? Expression{.kind = Expression::kStart} : end());
         continue;
       }
+      if (is_text_edge()) {  // of Python and its like; it is malformed in others
+        take();
+        parts.push_back(take() == 'A' ? Expression{.kind = Expression::kStart} : end());
+        continue;
+      }
       Expression part = read_part(depth);
       read_repetition(part);
       parts.push_back(std::move(part));
     }
   }
 
+  bool is_text_edge() const {
+    const std::string_view rest = pattern_.substr(position_);
+    return rest.starts_with("\\A") || rest.starts_with("\\Z") || rest.starts_with("\\z");
+  }
   /// Behind $. In some dialects a line break may stand there, if nothing is behind it.
   Expression end() const {
     Expression end{.kind = Expression::kEnd};
@@ -92,7 +101,8 @@ class PatternParser : PatternReader {
       for (const std::string_view mark : {"=", "!", "<=", "<!"}) {
         if (pattern_.substr(position_).starts_with(mark)) return read_assertion(mark, depth);
       }
-      const bool is_named = pattern_.substr(position_).starts_with("<");
+      take('P');
+      const bool is_named = peek() == '<';
       const size_t end = pattern_.find('>', position_);
       if (!is_named || end == std::string_view::npos) throw unsupported("a group of the kind (?");
       position_ = end + 1;

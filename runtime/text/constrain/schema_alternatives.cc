@@ -150,4 +150,33 @@ Expression SchemaCompiler::none_of_nots(const Schema& schema, const std::string&
   throw document_.no_value(at, "expected something that fits, got nothing");
 }
 
+/// Schemas that have neither alternatives nor `not`, but for oneOf, one of which takes what a flat schema does. What cannot be said
+/// is left out.
+std::vector<Schema> SchemaCompiler::without_alternatives(const Schema& flat, const std::string& path,
+                                                         int depth) const {
+  constexpr size_t kMost = 16;
+  const bool is_choice = flat.is_object() && flat.contains("~choices");
+  if (!is_choice && (!flat.is_object() || !flat.contains("~nots"))) return {flat};
+  if (depth > kMaxNesting)
+    throw document_.unsupported(path, "", "of so many alternatives inside one another");
+  const std::vector<Schema> kinds = [&]() -> std::vector<Schema> {
+    if (!is_choice) return negated(document_, flat["~nots"][0], flat, path).schemas;
+    const Schema& list = document_.alternatives(flat["~choices"][0], path).second;
+    return {list.begin(), list.end()};
+  }();
+  Schema rest = flat;
+  drop(rest, is_choice ? "~choices" : "~nots", 0);
+  std::vector<Schema> all;
+  for (const Schema& kind : kinds) {
+    try {
+      const Schema next = document_.flattened(whole(rest, kind, path), path);
+      for (Schema& each : without_alternatives(next, path, depth + 1)) all.push_back(std::move(each));
+    } catch (const NoValue&) {
+    }
+    if (all.size() > kMost)
+      throw document_.unsupported(path, "", fmt::format("of more than {} alternatives", kMost));
+  }
+  return all;
+}
+
 }  // namespace soliton::constrain

@@ -52,6 +52,7 @@ class SchemaCompiler {
   Expression none_of_nots(const Schema& schema, const std::string& path, int depth);
   void exclude(std::vector<Schema>& wholes, const Schema& alternatives, const std::string& path,
                const std::string& label);
+  std::vector<Schema> without_alternatives(const Schema& flat, const std::string& path, int depth = 0) const;
   Schema whole(const Schema& rest, const Schema& alternative, const std::string& path) const;
 
   // Objects: schema_objects.cc.
@@ -67,6 +68,7 @@ class SchemaCompiler {
   std::optional<Expression> member_of_patterns(const Schema& schema, const std::vector<std::string>& names,
                                                const std::vector<bool>& is_in, const std::string& path,
                                                int depth);
+  Expression key_of(const Schema& schema, StringRules rules, const std::string& path);
   int additional_rule(const Schema& schema, const std::string& path, int depth);
   Expression object_of(const Schema& schema, const std::string& path, int depth);
 

@@ -234,22 +234,38 @@ std::optional<Expression> SchemaCompiler::member_of_patterns(const Schema& schem
     if (may_fit) others.push_back(name);
   }
   if (!others.empty()) rules.rules.push_back(none_of(others));
-  std::pair<int, int> counts{0, -1};
   try {
-    if (schema.contains("~names")) {
-      rules.keyword = "propertyNames";
-      const Schema flat =
-          document_.flattened(Schema{{"allOf", schema["~names"]}}, member_path(path, rules.keyword));
-      counts = string_rules(document_, flat, member_path(path, "propertyNames"), rules);
-    }
-    const Expression key = rules.rules.empty()
-                               ? json_.string(counts.first, counts.second)
-                               : text_of(document_, json_, rules, counts.first, counts.second, path);
+    Expression key = key_of(schema, std::move(rules), path);
     const int value = rule_of(all_schemas(std::move(values)), at, depth + 1);
-    return rule(grammar_.add("further members", sequence({key, text(":"), json_.space(), rule(value)})));
+    return rule(
+        grammar_.add("further members", sequence({std::move(key), text(":"), json_.space(), rule(value)})));
   } catch (const NoValue&) {
     return std::nullopt;
   }
+}
+
+/// A name that follows the rules and is one that propertyNames take.
+Expression SchemaCompiler::key_of(const Schema& schema, StringRules rules, const std::string& path) {
+  std::vector<Schema> kinds = {true};
+  const std::string at = member_path(path, "propertyNames");
+  if (schema.contains("~names")) {
+    rules.keyword = "propertyNames";
+    kinds = without_alternatives(document_.flattened(Schema{{"allOf", schema["~names"]}}, at), at);
+  }
+  std::vector<Expression> keys;
+  std::optional<NoValue> none;
+  for (const Schema& kind : kinds) {
+    try {
+      StringRules all = rules;
+      const auto [min, max] = string_rules(document_, kind, at, all);
+      keys.push_back(all.rules.empty() ? json_.string(min, max)
+                                       : text_of(document_, json_, all, min, max, path));
+    } catch (const NoValue& error) {
+      none = error;
+    }
+  }
+  if (keys.empty()) throw none.value_or(document_.no_value(at, "expected names, got none that fits"));
+  return choice(std::move(keys));
 }
 
 Expression SchemaCompiler::object_of(const Schema& schema, const std::string& path, int depth) {

@@ -183,8 +183,7 @@ std::pair<int, int> string_rules(const SchemaDocument& document, const Schema& s
   const auto listed = listed_values(schema);
   if (listed) throw document.no_value(path, "expected other names than those that are listed");
   for (const char* keyword : {"~choices", "~ones", "~nots"}) {
-    if (schema.contains(keyword))
-      throw document.unsupported(path, "", "where names have alternatives, or a condition or `not`");
+    if (schema.contains(keyword)) throw document.unsupported(path, "", "where names have oneOf");
   }
   StringSchema read(document, schema, path);
   const std::pair<int, int> counts = read.read();
