@@ -1,6 +1,7 @@
-"""Makes the tiny-stories model: grammar -> tokenizer -> training -> a Hugging Face folder.
+"""Makes the tiny-stories models: grammar -> tokenizer -> training -> a Hugging Face folder.
 
     python train.py                    the real run (one GPU, a few minutes)
+    python train.py --experts          a mixture of experts, with this folder's tokenizer: ../tiny-stories-experts
     python train.py --smoke            the whole path on a CPU in seconds; the model is useless
 
 Everything is seeded: stories come from grammar.py in chunks, chunk i from (seed, i), whatever
@@ -12,6 +13,7 @@ import math
 import multiprocessing
 import os
 import random
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -57,6 +59,27 @@ CONFIG = {                  # the classic Llama schema, readable by every transf
     "bos_token_id": BOS_ID,
     "eos_token_id": EOS_ID,
     "torch_dtype": "bfloat16",
+}
+EXPERTS = 8
+BALANCE = 0.01              # of the loss that keeps experts alike in use, beside that of tokens
+MIXTURE = {key: value for key, value in CONFIG.items() if key not in ("mlp_bias", "pretraining_tp")} | {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "hidden_size": 192,
+    "num_hidden_layers": 4,
+    "intermediate_size": 256,       # of layers without experts, of which there are none
+    "moe_intermediate_size": 128,
+    "num_experts": EXPERTS,
+    "num_experts_per_tok": 2,
+    "norm_topk_prob": True,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+    "rms_norm_eps": 1e-6,
+    "rope_scaling": None,
+    "sliding_window": None,
+    "use_sliding_window": False,
+    "router_aux_loss_coef": BALANCE,
+    "output_router_logits": False,
 }
 GENERATION = {"bos_token_id": BOS_ID, "eos_token_id": EOS_ID}
 TOKENIZER_CONFIG = {
@@ -135,12 +158,15 @@ def make_data(out, seed, chunks, workers):
 
 # ---- the model ------------------------------------------------------------------------------
 
-def llama3_inv_freq():
+def inv_freq(c):
     """the rotary frequencies that the config asks for, computed here on their own"""
-    c, s = CONFIG, CONFIG["rope_scaling"]
+    s = c["rope_scaling"]
     out = []
     for i in range(0, c["head_dim"], 2):
         f = c["rope_theta"] ** (-i / c["head_dim"])
+        if s is None:
+            out.append(f)
+            continue
         turns = s["original_max_position_embeddings"] * f / (2 * math.pi)
         if turns < s["low_freq_factor"]:
             f = f / s["factor"]
@@ -151,37 +177,66 @@ def llama3_inv_freq():
     return np.array(out)
 
 
-def make_model(out, seed):
+def all_experts(experts, hidden, chosen, weights):
+    """Every expert of every token, times 0 where it is not chosen: the experts are so small that large products take
+    less time than sorting tokens, and sums have one order.
+    hidden [tokens][hidden], chosen and weights [tokens][experts of a token]"""
+    import torch
+    every = torch.zeros(len(hidden), EXPERTS, dtype=weights.dtype, device=weights.device).scatter(1, chosen, weights)
+    gate, up = torch.einsum("th,erh->etr", hidden, experts.gate_up_proj).chunk(2, dim=-1)
+    inner = experts.act_fn(gate) * up * every.T[..., None]
+    return torch.einsum("etr,ehr->th", inner, experts.down_proj)
+
+
+def make_model(config, out, seed):
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
-    write_json(out / "config.json", CONFIG)
-    write_json(out / "generation_config.json", GENERATION)
+    write_json(out / "config.json", config)
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(out)).float()
+    read = AutoConfig.from_pretrained(out)
+    if "num_experts" in config:
+        from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+        ALL_EXPERTS_FUNCTIONS.register("all_experts", all_experts)
+        read._experts_implementation = "all_experts"
+    model = AutoModelForCausalLM.from_config(read).float()
     # whichever way this transformers version reads the config, the model must be the one meant
-    assert np.allclose(model.model.rotary_emb.inv_freq.numpy(), llama3_inv_freq(), rtol=1e-5)
+    assert np.allclose(model.model.rotary_emb.inv_freq.numpy(), inv_freq(config), rtol=1e-5)
     assert model.lm_head.weight is model.model.embed_tokens.weight
     assert not any(name.endswith("bias") for name, _ in model.named_parameters())
     return model
 
 
-def save_model(model, out):
+def save_model(model, config, out):
+    """Tensors as transformers writes them, each expert's apart; its config stays as it stands above."""
     import torch
-    from safetensors.torch import save_file
-    state = {k: v.detach().to("cpu", torch.bfloat16).contiguous() for k, v in model.named_parameters()}
-    assert "lm_head.weight" not in state        # tied, counted once
-    save_file(state, str(out / "model.safetensors"), metadata={"format": "pt"})
+    model.to("cpu", torch.bfloat16).save_pretrained(out)
+    write_json(out / "config.json", config)
+    write_json(out / "generation_config.json", GENERATION)
 
 
-def batch_loss(model, rows, lengths, device):
+def batch_loss(model, rows, lengths, device, balance=0.0):
+    """The mean loss of the rows' tokens; with `balance` and that of unequal use of experts times it."""
     import torch
     import torch.nn.functional as F
     rows = rows.long()
     targets = rows[:, 1:].clone()
     targets[torch.arange(1, SEQ + 1, device=device)[None, :] >= lengths[:, None]] = IGNORE
+    routers = {"output_router_logits": True} if balance else {}
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
-        logits = model(input_ids=rows[:, :-1], use_cache=False).logits
-    return F.cross_entropy(logits.float().view(-1, VOCAB), targets.reshape(-1), ignore_index=IGNORE)
+        got = model(input_ids=rows[:, :-1], use_cache=False, **routers)
+    loss = F.cross_entropy(got.logits.float().view(-1, VOCAB), targets.reshape(-1), ignore_index=IGNORE)
+    return loss + balance * got.aux_loss if balance else loss
+
+
+def print_use(model, rows):
+    """What share of the rows' tokens goes through each expert of each layer."""
+    import torch
+    with torch.no_grad():
+        routers = model(input_ids=rows.long()[:, :-1], use_cache=False, output_router_logits=True).router_logits
+    for layer, logits in enumerate(routers):
+        chosen = logits.topk(model.config.num_experts_per_tok, dim=-1).indices.flatten()
+        shares = torch.bincount(chosen, minlength=EXPERTS).double() / len(logits)
+        print(f"layer {layer}: experts' tokens " + " ".join(f"{share:.0%}" for share in shares.tolist()), flush=True)
 
 
 def train(model, rows, lengths, val, args, device):
@@ -192,6 +247,7 @@ def train(model, rows, lengths, val, args, device):
     opt = torch.optim.AdamW([{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
                             lr=args.lr, betas=(0.9, 0.95), eps=1e-8, fused=device.type == "cuda")
     forward = torch.compile(model) if args.compile else model
+    balance = BALANCE if args.experts else 0.0
     rows, lengths = torch.from_numpy(rows.astype(np.int16)).to(device), torch.from_numpy(lengths).to(device)
     order_rng = torch.Generator().manual_seed(args.seed)
     order, at = torch.empty(0, dtype=torch.long), 0
@@ -206,7 +262,7 @@ def train(model, rows, lengths, val, args, device):
         lr = args.lr * ((step + 1) / warmup if step < warmup else 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
         for group in opt.param_groups:
             group["lr"] = lr
-        loss = batch_loss(forward, rows[pick], lengths[pick], device)
+        loss = batch_loss(forward, rows[pick], lengths[pick], device, balance)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         opt.step()
@@ -236,6 +292,8 @@ def train(model, rows, lengths, val, args, device):
         v_rows, v_len = (torch.from_numpy(x.astype(np.int32)).to(device) for x in val)
         losses = [float(batch_loss(model, v_rows[i:i + 32], v_len[i:i + 32], device)) for i in range(0, len(v_rows), 32)]
     print(f"held-out stories: loss {sum(losses) / len(losses):.4f}", flush=True)
+    if args.experts:
+        print_use(model, v_rows[:32])
 
 
 def check_and_sample(out, device, seed, new_tokens):
@@ -276,25 +334,33 @@ def main():
     p.add_argument("--stories", type=int, default=400_000)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--workers", type=int, default=min(16, os.cpu_count() or 1))
-    p.add_argument("--out", type=Path, help="default: the folder of this script; with --smoke a temporary one")
+    p.add_argument("--out", type=Path, help="default: the folder of this script, with --experts the one beside it; with --smoke "
+                                            "a temporary one")
     p.add_argument("--max-seconds", type=float, default=150, help="limit of the training loop; 0: none")
     p.add_argument("--log-every", type=int, default=100)
     p.add_argument("--compile", action="store_true", help="torch.compile the model")
+    p.add_argument("--experts", action="store_true", help=f"a mixture of {EXPERTS} experts")
     p.add_argument("--smoke", action="store_true", help="check the path only: few steps, few stories")
     args = p.parse_args()
     if args.smoke:
         args.steps, args.batch, args.stories, args.log_every = min(args.steps, 6), 4, 2 * CHUNK, 1
         args.workers = min(args.workers, 2)
+    here = Path(__file__).resolve().parent
     if args.out is None:
-        args.out = Path(tempfile.mkdtemp(prefix="tiny-stories-")) if args.smoke else Path(__file__).resolve().parent
+        folder = here.with_name("tiny-stories-experts") if args.experts else here
+        args.out = Path(tempfile.mkdtemp(prefix="tiny-stories-")) if args.smoke else folder
     args.out.mkdir(parents=True, exist_ok=True)
     begin = time.time()
 
     def say(text):
         print(f"[{time.time() - begin:6.1f} s] {text}", flush=True)
 
-    make_tokenizer(args.out, args.seed)
-    say(f"tokenizer with {VOCAB} tokens")
+    if args.experts:
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copyfile(here / name, args.out / name)
+    else:
+        make_tokenizer(args.out, args.seed)
+        say(f"tokenizer with {VOCAB} tokens")
     rows, lengths = make_data(args.out, args.seed, range(math.ceil(args.stories / CHUNK)), args.workers)
     val = [x[:16 if args.smoke else 256] for x in make_data(args.out, args.seed, ["held out"], 1)]
     say(f"{args.stories} stories, {int(lengths.sum()) / 1e6:.1f} M tokens in {len(rows)} rows, {lengths.mean() / (SEQ + 1):.0%} full")
@@ -304,10 +370,11 @@ def main():
     torch.utils.deterministic.fill_uninitialized_memory = False     # costs time and hides nothing here
     torch.set_float32_matmul_precision("high")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = make_model(args.out, args.seed)
+    config = MIXTURE if args.experts else CONFIG
+    model = make_model(config, args.out, args.seed)
     say(f"{sum(x.numel() for x in model.parameters())} parameters, training on {device}")
     train(model, rows, lengths, val, args, device)
-    save_model(model, args.out)
+    save_model(model, config, args.out)
     say("saved")
     check_and_sample(args.out, device, args.seed, 40 if args.smoke else 260)
     say("done")
