@@ -10,6 +10,19 @@
 namespace soliton {
 namespace {
 
+/// How many experts there are, under either name; under both, one number.
+JsonView count_of_experts(const JsonView& config, const MixtureFamily& family) {
+  JsonView count = config[family.count];
+  if (family.other_count == nullptr || config[family.other_count].is_null()) return count;
+  JsonView other = config[family.other_count];
+  if (count.is_null()) return other;
+  if (count.integer() != other.integer()) {
+    throw other.error(ExitCode::kBadFile, "expected {} = {}, got {}", family.count, count.integer(),
+                      other.integer());
+  }
+  return count;
+}
+
 /// The layers of a model with experts that have none, as the members for them say.
 std::vector<int64_t> read_dense_layers(const JsonView& config, const MixtureFamily& family, int num_layers) {
   std::vector<int64_t> layers;
@@ -75,7 +88,7 @@ void read_router(const JsonView& config, const MixtureFamily& family, StatedFact
 }  // namespace
 
 void read_experts(const JsonView& config, const MixtureFamily& family, StatedFacts& stated) {
-  const JsonView count = config[family.count];
+  const JsonView count = count_of_experts(config, family);
   read_fact(count, &ModelFacts::num_experts, stated);
   if (stated.facts.num_experts == 0) return;
   if (lists_layers(stated.facts)) {
@@ -87,7 +100,7 @@ void read_experts(const JsonView& config, const MixtureFamily& family, StatedFac
   read_shared_experts(config, family, stated);
   read_router(config, family, stated);
   const char* const dense = family.dense_layers != nullptr ? family.dense_layers : family.first_sparse;
-  Place place = config[dense == nullptr ? family.count : dense].place();
+  Place place = dense == nullptr ? count.place() : config[dense].place();
   stated.state_dense_layers(read_dense_layers(config, family, stated.facts.num_layers), std::move(place));
 }
 

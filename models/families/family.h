@@ -32,6 +32,7 @@ enum class Ropes {
 /// Which members of config.json say what a mixture of experts is; nullptr: none does.
 struct MixtureFamily {
   const char* count = "num_experts";
+  const char* other_count = nullptr;  // its name in what transformers 5 saves
   const char* ffn = "moe_intermediate_size";
   const char* renormalised = nullptr;  // whether it is so; nullptr: it is
   bool absent_renormalised = false;

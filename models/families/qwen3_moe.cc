@@ -9,7 +9,8 @@ extern const Family kQwen3Moe = {.architecture = "Qwen3MoeForCausalLM",
                                  .absent_window = 4096,
                                  .window = Window::kSwitched,
                                  .head_norm = true,
-                                 .mixture = MixtureFamily{.renormalised = "norm_topk_prob",
+                                 .mixture = MixtureFamily{.other_count = "num_local_experts",
+                                                          .renormalised = "norm_topk_prob",
                                                           .sparse_step = "decoder_sparse_step",
                                                           .dense_layers = "mlp_only_layers"}};
 

@@ -339,6 +339,18 @@ TEST(FolderFacts, AreThoseOfTheShippedModels) {
   }
 }
 
+// As version 5 of transformers saves it: the count of experts has Mixtral's name.
+TEST(FolderFacts, OfQwenMixturesAreTheSameUnderEitherName) {
+  const TemporaryFolder folder;
+  json config = qwen3_moe();
+  config["num_local_experts"] = config["num_experts"];
+  std::ofstream(folder.path() / "config.json") << config;
+  expect_alike(HfConfig::open(folder.path()).facts, "qwen3-30b-a3b");
+  config.erase("num_experts");
+  std::ofstream(folder.path() / "config.json") << config;
+  expect_alike(HfConfig::open(folder.path()).facts, "qwen3-30b-a3b");
+}
+
 // As version 5 of transformers writes it: what is rotated stands in rope_parameters, and absent members mean something.
 TEST(FolderFacts, OfGlmAreTheSameInEitherSchema) {
   const TemporaryFolder folder;

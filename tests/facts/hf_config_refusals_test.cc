@@ -55,6 +55,11 @@ TEST_F(HfConfigTest, RefusesBadExperts) {
           "num_experts: expected an integer from 2 to 512, got -1");
   refused({{"num_experts_per_tok", 16}, {"num_experts", 8}}, ExitCode::kBadFile,
           "num_experts_per_tok: expected at most num_experts = 8, got 16");
+  refused({{"num_local_experts", 8}}, ExitCode::kBadFile,
+          "num_local_experts: expected num_experts = 16, got 8");
+  refused({{"num_experts", nullptr}, {"num_local_experts", 1}}, ExitCode::kMismatch,
+          "num_local_experts: expected an integer from 2 to 512, got 1");
+  refused({{"num_experts", nullptr}}, ExitCode::kBadFile, "num_experts: expected an integer, got nothing");
   refused({{"moe_intermediate_size", 100}}, ExitCode::kMismatch,
           "moe_intermediate_size: expected a multiple of 64 from 64 to 262144, got 100");
   refused({{"moe_intermediate_size", 64}, {"num_experts_per_tok", 3}}, ExitCode::kMismatch,
