@@ -92,6 +92,7 @@ constexpr std::array kNotRun = {
     // models/tiny-stories/README.md
     NotRun{"python3 train.py            # one GPU: a few minutes", kTorch, ""},
     NotRun{"python3 train.py --smoke    # checks the whole path on a CPU in about 15 seconds", kTorch, ""},
+    NotRun{"python3 train.py --experts  # one GPU: two minutes; writes ../tiny-stories-experts", kTorch, ""},
     NotRun{"python3 quantize.py          # writes ../tiny-stories-gptq, in a second", "needs numpy", ""},
     NotRun{"python3 quantize.py --check  # the same bits?", "needs numpy", ""},
 };

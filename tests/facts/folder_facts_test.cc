@@ -334,7 +334,7 @@ TEST(FolderFacts, AreThoseOfTheShippedModels) {
     std::ofstream(folder.path() / "config.json") << config;
     expect_alike(HfConfig::open(folder.path()).facts, name);
   }
-  for (const char* name : {"tiny-stories", "tiny-stories-gptq"}) {
+  for (const char* name : {"tiny-stories", "tiny-stories-gptq", "tiny-stories-experts"}) {
     expect_alike(HfConfig::open(kModelsFolder / name).facts, name);
   }
 }
