@@ -21,7 +21,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 const fs::path kGoldens = fs::path(SOLITON_SOURCE_DIR) / "tests" / "goldens";
-const fs::path kTinyFolder = fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories";
 
 // transformers sums in float. Partial sums of order one, rounded n times, err by about sqrt(n) half ulps;
 // twice that for the longest sum of any pair, as errors of several sums meet. Measured: 4.5e-6. A wrong
@@ -30,6 +29,7 @@ const double kFloatTolerance = 2.0 * std::sqrt(28672.0) * 0x1p-24;
 
 ModelFacts read_facts(const json& golden) {
   ModelFacts facts;
+  facts.num_experts = golden.value("num_experts", 0);  // what else is visited depends on it
   for_each_fact(facts, [&golden](const char* name, auto& value) {
     using Value = std::remove_reference_t<decltype(value)>;
     // Goldens do not speak of what their models don't have.
@@ -159,17 +159,14 @@ INSTANTIATE_TEST_SUITE_P(Each, Families,
                                          "seed_oss", "exaone4", "glm4"),
                          test_name);
 
-class TinyStories : public testing::Test {
+class TinyStories : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    for (const fs::path& path : {kGoldens / "tiny-stories.json", kTinyFolder / "model.safetensors"}) {
-      if (!fs::exists(path)) GTEST_SKIP() << path << " is not there";
-    }
-    golden_ = read_json(kGoldens / "tiny-stories.json");
-    facts_ = HfConfig::open(kTinyFolder).facts;
+    const fs::path folder = fs::path(SOLITON_SOURCE_DIR) / "models" / GetParam();
+    golden_ = read_json(kGoldens / (std::string(GetParam()) + ".json"));
+    facts_ = HfConfig::open(folder).facts;
     ASSERT_EQ(hash_facts(facts_), hash_facts(read_facts(golden_.at("facts"))));
-    weights_ =
-        std::make_shared<const ReferenceWeights>(load_weights(TensorSource::open(kTinyFolder), facts_));
+    weights_ = std::make_shared<const ReferenceWeights>(load_weights(TensorSource::open(folder), facts_));
     ASSERT_NO_FATAL_FAILURE(expect_checksums(*weights_, facts_, golden_.at("tensor_checksums")));
   }
 
@@ -178,7 +175,20 @@ class TinyStories : public testing::Test {
   std::shared_ptr<const ReferenceWeights> weights_;
 };
 
-TEST_F(TinyStories, LogitsAgreeWithTransformers) {
+INSTANTIATE_TEST_SUITE_P(Models, TinyStories, testing::Values("tiny-stories", "tiny-stories-experts"),
+                         test_name);
+
+/// [layer]: the experts that the last token went to, the best first.
+std::vector<std::vector<int>> experts_of(const ReferenceModel& model) {
+  std::vector<std::vector<int>> experts;
+  for (const std::vector<RoutedExpert>& route : model.routes()) {
+    experts.emplace_back();
+    for (const RoutedExpert& routed : route) experts.back().push_back(routed.expert);
+  }
+  return experts;
+}
+
+TEST_P(TinyStories, LogitsAgreeWithTransformers) {
   expect_frequencies(facts_, golden_.at("inverse_frequencies"));
   for (const json& test_case : golden_.at("cases")) {
     auto tokens = test_case.at("prompt").get<std::vector<int>>();
@@ -188,6 +198,10 @@ TEST_F(TinyStories, LogitsAgreeWithTransformers) {
     for (const json& position : test_case.at("positions")) {
       const std::vector<float> logits =
           model.step(tokens.at(static_cast<size_t>(model.length())), model.length());
+      if (facts_.num_experts > 0) {
+        EXPECT_EQ(experts_of(model), position.at("experts").get<std::vector<std::vector<int>>>())
+            << model.length() - 1;
+      }
       // Logits of a trained model are tens, not ones.
       const double scale = 1.0 + position.at("top_logits")[0].get<double>();
       const double tolerance = kFloatTolerance * std::abs(scale);
@@ -206,7 +220,7 @@ TEST_F(TinyStories, LogitsAgreeWithTransformers) {
   }
 }
 
-TEST_F(TinyStories, GreedyTokensAgreeWithTransformersExceptAtTies) {
+TEST_P(TinyStories, GreedyTokensAgreeWithTransformersExceptAtTies) {
   constexpr double kTie = 1e-3;  // of the logits
   for (const json& test_case : golden_.at("cases")) {
     const auto prompt = test_case.at("prompt").get<std::vector<int>>();

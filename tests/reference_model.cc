@@ -170,7 +170,8 @@ ReferenceModel::ReferenceModel(const ModelFacts& facts, std::shared_ptr<const Re
       options_(options),
       weights_(std::move(weights)),
       frequencies_(rotary_frequencies(facts)),
-      caches_(static_cast<size_t>(facts.num_layers)) {
+      caches_(static_cast<size_t>(facts.num_layers)),
+      routes_(caches_.size()) {
   if (facts.rope_local_theta != 0) {
     ModelFacts local = facts;
     local.rope_kind = RopeKind::kDefault;
@@ -201,7 +202,7 @@ std::vector<float> ReferenceModel::step(int token, int position) {
     Vector put_out = multiply(layer.o, attended);
     add_bias(put_out, layer.o_bias);
     add(residual, put_out, layer.block_norm);
-    add(residual, feed_forward(layer, norm(residual, layer.ffn_norm)), layer.ffn_block_norm);
+    add(residual, feed_forward(i, norm(residual, layer.ffn_norm)), layer.ffn_block_norm);
   }
   length_ = position + 1;
   const Bf16Bits& lm_head = facts_.tied_lm_head ? weights_->embedding : weights_->lm_head;
@@ -406,11 +407,10 @@ ReferenceModel::Vector ReferenceModel::interleaved_expert(const ReferenceLayer& 
 }
 
 /// The outputs of the experts that the token goes through, each times its weight, shared ones among them.
-ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, const Vector& x) const {
+ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer,
+                                               std::span<const RoutedExpert> route, const Vector& x) const {
   Vector sum(x.size());
-  std::vector<float> biases;
-  for (const uint16_t bits : layer.router_bias) biases.push_back(from_bf16_bits(bits));
-  for (const RoutedExpert& routed : route(multiply(layer.router, x), biases, facts_)) {
+  for (const RoutedExpert& routed : route) {
     const Vector output = facts_.expert_bias != 0
                               ? interleaved_expert(layer, routed.expert, x)
                               : gated(layer.experts[static_cast<size_t>(routed.expert)], x);
@@ -425,8 +425,13 @@ ReferenceModel::Vector ReferenceModel::mixture(const ReferenceLayer& layer, cons
   return round(std::move(sum));
 }
 
-ReferenceModel::Vector ReferenceModel::feed_forward(const ReferenceLayer& layer, const Vector& x) const {
-  return layer.router.empty() ? gated(layer, x) : mixture(layer, x);
+ReferenceModel::Vector ReferenceModel::feed_forward(size_t index, const Vector& x) {
+  const ReferenceLayer& layer = weights_->layers[index];
+  if (layer.router.empty()) return gated(layer, x);
+  std::vector<float> biases;
+  for (const uint16_t bits : layer.router_bias) biases.push_back(from_bf16_bits(bits));
+  routes_[index] = route(multiply(layer.router, x), biases, facts_);
+  return mixture(layer, routes_[index], x);
 }
 
 void ReferenceModel::add(Vector& residual, Vector block, const Bf16Bits& weight) const {

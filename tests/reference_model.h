@@ -172,6 +172,12 @@ struct ReferenceOptions {
       true;  // K and V to one f16, or two, when cached, as the kernel does; attention reads the cache
 };
 
+/// An expert and what its output is multiplied with.
+struct RoutedExpert {
+  int expert;
+  double weight;
+};
+
 /// A model with its KV cache. A copy is a fork: it shares the weights and owns its cache.
 class ReferenceModel {
  public:
@@ -186,6 +192,8 @@ class ReferenceModel {
 
   void reset() { length_ = 0; }
   int length() const { return length_; }  // positions cached
+  /// [layer]: where the last step's token went, the best expert first; nowhere in layers without experts.
+  const std::vector<std::vector<RoutedExpert>>& routes() const { return routes_; }
   /// Of a cached position, [kv_head][head_dim].
   std::span<const double> keys(int layer, int position) const {
     return row(caches_.at(layer).keys, position);
@@ -219,10 +227,10 @@ class ReferenceModel {
   void rotate_heads(size_t layer, Vector& heads, int position) const;
   void append(Vector& cache, const Vector& rows, int position) const;
   Vector attention(size_t index, LayerCache& cache, const Vector& x, int position) const;
-  Vector feed_forward(const ReferenceLayer& layer, const Vector& x) const;
+  Vector feed_forward(size_t index, const Vector& x);
   template <class Gated>
   Vector gated(const Gated& weights, const Vector& x) const;
-  Vector mixture(const ReferenceLayer& layer, const Vector& x) const;
+  Vector mixture(const ReferenceLayer& layer, std::span<const RoutedExpert> route, const Vector& x) const;
   Vector interleaved_expert(const ReferenceLayer& layer, int expert, const Vector& x) const;
   /// What a block gives, normed if there are weights.
   void add(Vector& residual, Vector block, const Bf16Bits& weight) const;
@@ -234,6 +242,7 @@ class ReferenceModel {
   std::vector<float> frequencies_;                               // [head_dim / 2], radians a position
   std::vector<float> local_frequencies_;                         // likewise; empty without
   std::vector<LayerCache> caches_;
+  std::vector<std::vector<RoutedExpert>> routes_;
   int length_ = 0;
 };
 
@@ -259,11 +268,6 @@ std::vector<float> rotary_frequencies(const ModelFacts& facts);
 void rotate(std::span<double> head, int position, std::span<const float> frequencies, float scale = 1.0f);
 std::vector<double> softmax(std::span<const double> scores);
 
-/// An expert and what its output is multiplied with.
-struct RoutedExpert {
-  int expert;
-  double weight;
-};
 /// Where a token goes by its logits, of equal scores to the lower expert first. `biases`: of the scores; empty without.
 std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const float> biases,
                                 const ModelFacts& facts);

@@ -249,7 +249,7 @@ def facts_of_config(config):
         "vocabulary": config.vocab_size,
         "tied_lm_head": int(config.tie_word_embeddings),
         "qkv_bias": int(config.model_type == "qwen2"),
-        "head_norm": int(config.model_type == "qwen3"),
+        "head_norm": int(config.model_type in ("qwen3", "qwen3_moe")),
         "max_context": config.max_position_embeddings,
         "norm_epsilon": config.rms_norm_eps,
         "rope_kind": ROPE_KINDS.index(rope.get("rope_type", "default")),
@@ -258,7 +258,13 @@ def facts_of_config(config):
         "rope_factor": float(rope.get("factor", 1.0)),
         "rope_low_freq_factor": float(rope.get("low_freq_factor", 1.0)),
         "rope_high_freq_factor": float(rope.get("high_freq_factor", 1.0)),
-    }
+    } | (facts_of_mixture(config) if config.model_type == "qwen3_moe" else {})
+
+
+def facts_of_mixture(config):
+    """Of experts, by the names of layout/model_facts.h."""
+    return {"num_experts": config.num_experts, "experts_per_token": config.num_experts_per_tok,
+            "expert_ffn": config.moe_intermediate_size, "renormalised": int(config.norm_topk_prob)}
 
 
 def expert_shapes(prefix, facts):
@@ -351,6 +357,23 @@ def fused_experts(name, bits):
     return np.stack([np.concatenate(pair) for pair in zip(parts["gate"], parts["up"])])
 
 
+def parameters_by_expert(model):
+    """The bits of all parameters, those of each expert apart, as a checkpoint has them."""
+    result = {}
+    for name, parameter in model.named_parameters():
+        bits = to_bf16_bits(parameter.detach().numpy())
+        prefix = name[:name.rfind(".")]
+        if name.endswith("experts.gate_up_proj"):
+            for expert, pair in enumerate(bits):
+                for own, half in zip(("gate_proj", "up_proj"), np.split(pair, 2)):
+                    result[f"{prefix}.{expert}.{own}.weight"] = half
+        elif name.endswith("experts.down_proj"):
+            result |= {f"{prefix}.{expert}.down_proj.weight": down for expert, down in enumerate(bits)}
+        else:
+            result[name] = bits
+    return result
+
+
 def pair_model(facts):
     """The float32 model of a layer pair, or of a mixture, and the checksums of its weights."""
     members = classic_config(facts)
@@ -429,11 +452,14 @@ def tiny_case(model, prompt):
             margins.append(float(top.values[0] - top.values[1]))
             tokens.append(int(top.indices[0]))
             output = model(torch.tensor([tokens[-1:]]), past_key_values=output.past_key_values, use_cache=True)
-        logits = model(torch.tensor([tokens[:TINY_POSITIONS]])).logits[0].float()
+        mixture = getattr(model.config, "num_experts", None) is not None
+        output = model(torch.tensor([tokens[:TINY_POSITIONS]]), **{"output_router_logits": True} if mixture else {})
     positions = []
-    for row in logits:
+    for index, row in enumerate(output.logits[0].float()):
         top = row.topk(TOP)
-        positions.append({
+        experts = [router[index].topk(model.config.num_experts_per_tok).indices.tolist()
+                   for router in (output.router_logits if mixture else ())]
+        positions.append(({"experts": experts} if mixture else {}) | {
             "top_ids": top.indices.tolist(),
             "top_logits": rounded(top.values.tolist()),
             "mean": float(f"{row.double().mean():.8g}"),
@@ -451,9 +477,10 @@ def tiny(folder):
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager").eval()
     facts = facts_of_config(model.config)
-    shapes = tensor_shapes(facts)
-    parameters = dict(model.named_parameters())
-    checksums = {name: checksum(to_bf16_bits(parameters[name].detach().numpy())) for name in shapes}
+    experts = {"count": facts["num_experts"], "ffn": facts["expert_ffn"]} if "num_experts" in facts else None
+    parameters = parameters_by_expert(model)
+    checksums = {name: checksum(parameters[name]) for name in tensor_shapes(facts | {"experts": experts})}
+    assert len(checksums) == len(parameters)
     return {
         "facts": facts,
         "inverse_frequencies": inverse_frequencies(model),
@@ -487,7 +514,7 @@ def main():
     parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path, default=GOLDENS)
     arguments = parser.parse_args()
     if arguments.tiny:
-        write(arguments.output / "tiny-stories.json", tiny(arguments.tiny))
+        write(arguments.output / f"{arguments.tiny.name}.json", tiny(arguments.tiny))
     elif arguments.mixture:
         write(arguments.output / f"{arguments.mixture}.json", mixture(arguments.mixture))
     else:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "long_tests.h"
 #include "models/error.h"
@@ -143,7 +144,7 @@ TEST_P(VerifyFaults, FindsEveryTensorThatBecameZero) {
 
 // With kernels of several rows, and weights that somebody trained.
 TEST(VerifyTiny, FeedsByAllKernelsOfALibrary) {
-  for (const std::string name : {"tiny-stories", "tiny-stories-gptq"}) {
+  for (const std::string name : {"tiny-stories", "tiny-stories-gptq", "tiny-stories-experts"}) {
     const std::filesystem::path folder = std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / name;
     Engine engine(KernelLibrary::open(std::string(SOLITON_KERNELS) + "/" + name + "-cpu.so"),
                   {.context = Verified::kContext});
@@ -154,6 +155,63 @@ TEST(VerifyTiny, FeedsByAllKernelsOfALibrary) {
     const Verdict verdict = verify(engine, source, config, verification_prompt(config));
     EXPECT_TRUE(verdict.agrees) << verdict.line;
   }
+}
+
+/// The largest difference of logits from token `first` on, of the largest logit of its step, that an expert's matrix makes in
+/// the reference if it becomes zero.
+float difference_without(ReferenceWeights weights, const ModelFacts& facts, int layer, int expert,
+                         Bf16Bits ReferenceExpert::*matrix, std::span<const int32_t> text, int first) {
+  ReferenceModel intact(facts, weights);
+  Bf16Bits& bits = weights.layers[layer].experts[expert].*matrix;
+  std::fill(bits.begin(), bits.end(), uint16_t{0});
+  ReferenceModel damaged(facts, std::move(weights));
+  float largest = 0;
+  for (int i = 0; i < std::ssize(text); ++i) {
+    const std::vector<float> expected = intact.step(text[i], i);
+    const std::vector<float> got = damaged.step(text[i], i);
+    float scale = 0;
+    for (const float logit : expected) scale = std::max(scale, std::abs(logit));
+    for (size_t j = 0; i >= first && j < expected.size(); ++j)
+      largest = std::max(largest, std::abs(expected[j] - got[j]) / scale);
+  }
+  return largest;
+}
+
+// An expert that became zero is missed where the text goes through it, and may be anything where it does not.
+TEST(VerifyTiny, MissesTheExpertsThatTheTextGoesThrough) {
+  constexpr float kFound = 1.0f / 16;  // several times what verify() lets pass
+  const std::filesystem::path folder =
+      std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories-experts";
+  Engine engine(KernelLibrary::open(SOLITON_KERNELS "/tiny-stories-experts-cpu.so"),
+                {.context = Verified::kContext});
+  const HfConfig config = HfConfig::open(folder);
+  const TensorSource source = TensorSource::open(folder);
+  engine.load(source, nullptr);
+  const std::vector<int32_t> prompt = {0, 534};  // " Once"
+  std::vector<int32_t> text = prompt;
+  for (const int32_t token : engine.decode({.tokens = prompt, .max_tokens = kVerifiedTokens - 1}).tokens)
+    text.push_back(token);
+  const ReferenceWeights weights = load_weights(source, config.facts);
+  const std::array matrices = {std::pair("gate_proj", &ReferenceExpert::gate),
+                               std::pair("up_proj", &ReferenceExpert::up),
+                               std::pair("down_proj", &ReferenceExpert::down)};
+  int num_found = 0;
+  int num_unused = 0;
+  for (const int layer : {0, 3}) {
+    for (int expert = 0; expert < config.facts.num_experts; ++expert) {
+      const auto& [name, matrix] = matrices[(layer + expert) % 3];
+      const float difference = difference_without(weights, config.facts, layer, expert, matrix, text, 1);
+      if (difference > 0 && difference < kFound) continue;
+      const std::string tensor = in_layer(layer, fmt::format("mlp.experts.{}.{}.weight", expert, name));
+      TensorSource damaged = TensorSource::open(folder);
+      damaged.zero(tensor);
+      engine.load(damaged, nullptr);
+      EXPECT_EQ(verify(engine, source, config, prompt).agrees, difference == 0) << tensor;
+      ++(difference == 0 ? num_unused : num_found);
+    }
+  }
+  EXPECT_GE(num_found, 6);
+  EXPECT_GE(num_unused, 2);
 }
 
 TEST(VerifyTiny, PromptIsWithinTheVocabulary) {
