@@ -1,5 +1,5 @@
 // Beam search against transformers' generate(), whose results tests/goldens/make_beams.py has written: on the reference
-// model, and on the emulated kernel of the tiny model.
+// model, and on the emulated kernels of tiny models.
 #include "runtime/answer/beam_search.h"
 
 #include <gtest/gtest.h>
@@ -27,9 +27,9 @@ struct GoldenSearch {
   std::vector<Beam> beams;
 };
 
-std::vector<GoldenSearch> golden_searches() {
+std::vector<GoldenSearch> golden_searches(const std::string& model) {
   std::ifstream file(std::filesystem::path(SOLITON_SOURCE_DIR) / "tests" / "goldens" /
-                     "tiny-stories-beams.json");
+                     (model + "-beams.json"));
   const auto golden = nlohmann::json::parse(file);
   std::vector<GoldenSearch> searches;
   for (const auto& item : golden.at("cases")) {
@@ -95,17 +95,17 @@ TEST(BeamSearch, HasWhatRunsWhereNothingHasEnded) {
   EXPECT_EQ(search.best()[0].tokens, Tokens{1});
 }
 
-// ---- On the tiny model
+// ---- On the tiny models
 
-class BeamsOfTheTinyModel : public testing::Test {
+class BeamsOfATinyModel : public testing::TestWithParam<const char*> {
  protected:
-  BeamsOfTheTinyModel() {
-    const std::string folder = std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories";
+  BeamsOfATinyModel() {
+    const std::string folder = std::string(SOLITON_SOURCE_DIR) + "/models/" + GetParam();
     const HfConfig config = HfConfig::open(folder);
     constexpr int kContext = 192;
-    engine_ =
-        std::make_unique<Engine>(KernelLibrary::open(std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so"),
-                                 EngineOptions{.context = kContext, .pool_tokens = 4096});
+    engine_ = std::make_unique<Engine>(
+        KernelLibrary::open(std::string(SOLITON_KERNELS) + "/" + GetParam() + "-cpu.so"),
+        EngineOptions{.context = kContext, .pool_tokens = 4096});
     engine_->load(TensorSource::open(folder), nullptr, config.quantization_or_null());
   }
 
@@ -119,9 +119,16 @@ class BeamsOfTheTinyModel : public testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-TEST_F(BeamsOfTheTinyModel, EqualTransformers) {
-  constexpr int kShort = 40;  // tokens
-  for (const GoldenSearch& golden : golden_searches()) {
+INSTANTIATE_TEST_SUITE_P(Models, BeamsOfATinyModel, testing::Values("tiny-stories", "tiny-stories-experts"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(BeamsOfATinyModel, EqualTransformers) {
+  const int kShort = GetParam() == std::string("tiny-stories") ? 40 : 24;  // tokens
+  for (const GoldenSearch& golden : golden_searches(GetParam())) {
     if (golden.request.max_tokens > kShort && !long_tests()) continue;
     SCOPED_TRACE(testing::Message() << golden.request.num_beams << " beams, length penalty "
                                     << golden.request.length_penalty);
@@ -136,15 +143,15 @@ TEST_F(BeamsOfTheTinyModel, EqualTransformers) {
   }
 }
 
-TEST_F(BeamsOfTheTinyModel, FitThePagesThatAreAskedFor) {
-  const GoldenSearch golden = golden_searches().at(0);
+TEST_P(BeamsOfATinyModel, FitThePagesThatAreAskedFor) {
+  const GoldenSearch golden = golden_searches(GetParam()).at(0);
   const int64_t needed = beam_pool_tokens(golden.prompt.size(), 8, 70);
   EXPECT_LE(needed, 64 * (1 + 8 * 4));
   EXPECT_GE(needed, 64 * (1 + 8 * 2));
 }
 
-TEST_F(BeamsOfTheTinyModel, EndWhenTheCallerWantsNoMore) {
-  const GoldenSearch golden = golden_searches().at(1);
+TEST_P(BeamsOfATinyModel, EndWhenTheCallerWantsNoMore) {
+  const GoldenSearch golden = golden_searches(GetParam()).at(1);
   BeamRequest request = golden.request;
   request.prompt = golden.prompt;
   const int prompt_steps = ceil_divide(static_cast<int>(golden.prompt.size()) - 1, engine_->max_rows());

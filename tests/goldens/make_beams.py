@@ -4,6 +4,7 @@
 transformers' generate() in float32 on the CPU, early_stopping at False:
 
     make_beams.py models/tiny-stories > tests/goldens/tiny-stories-beams.json
+    make_beams.py models/tiny-stories-experts > tests/goldens/tiny-stories-experts-beams.json
 """
 
 import json
