@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "change_header.h"
 #include "cli/run_program.h"
 
 namespace soliton {
@@ -69,6 +70,36 @@ TEST_F(ExpertsCli, SamplesAreTheirSeedsAlone) {
   ASSERT_EQ(samples.size(), 8u);
   EXPECT_EQ(samples[0].at("tokens"), run(arguments).at("tokens"));
   EXPECT_NE(samples[0].at("tokens"), samples[1].at("tokens"));
+}
+
+// In one line, before the kernel has a context or weights.
+TEST_F(ExpertsCli, RefusesExpertsThatAreMissingOrOfAnotherShape) {
+  const std::filesystem::path model = folder_.path() / "mixture";
+  std::filesystem::copy(SOLITON_SOURCE_DIR "/models/tiny-stories-experts", model);
+  const std::string tensor = "model.layers.2.mlp.experts.5.up_proj.weight";
+  const auto expect_refused = [&](const std::string& line) {
+    const Outcome outcome =
+        Process("soliton-chat",
+                {"-k", SOLITON_KERNELS "/tiny-stories-experts-cpu.so", "mixture", "-p", "Once"},
+                folder_.path(), {}, "/dev/null")
+            .wait();
+    EXPECT_EQ(outcome.status, 5);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, "soliton-chat: mixture" + line + "\n");
+  };
+  change_header(model / "model.safetensors", [&](json& header) { header[tensor]["shape"] = {192, 128}; });
+  expect_refused("/model.safetensors: " + tensor + ": expected BF16 [128, 192], got BF16 [192, 128]");
+  change_header(model / "model.safetensors", [&](json& header) {
+    header["elsewhere"] = header[tensor];
+    header.erase(tensor);
+  });
+  expect_refused(": " + tensor + ": expected BF16 [128, 192], but there is no such tensor");
+  std::string config = read_text(model / "config.json");
+  const std::string experts = "\"num_experts\": 8";
+  write_text(model / "config.json",
+             config.replace(config.find(experts), experts.size(), "\"num_experts\": 16"));
+  expect_refused(
+      "/model.safetensors: model.layers.0.mlp.gate.weight: expected BF16 [16, 192], got BF16 [8, 192]");
 }
 
 TEST_F(ExpertsCli, AnswersFitASchema) {

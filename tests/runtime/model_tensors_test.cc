@@ -35,16 +35,24 @@ class StoredModel {
   }
 
   fs::path file() const { return folder_.path() / "model.safetensors"; }
+  /// Of a mixture, whose experts are many, those of the last layer.
   std::vector<std::string> names() const {
     const TensorSource source = TensorSource::open(folder_.path());
-    const std::vector<std::string_view> names = source.names();
-    return {names.begin(), names.end()};
+    const std::string last_layer = in_layer(facts.num_layers - 1, "");
+    std::vector<std::string> names;
+    for (const std::string_view name : source.names()) {
+      if (facts.num_experts == 0 || name.starts_with(last_layer)) names.emplace_back(name);
+    }
+    return names;
   }
   /// What a model with these facts has.
   void find(const ModelFacts& wanted) const {
     const TensorSource source = TensorSource::open(folder_.path());
-    find_tensors(source, config_.quantization_or_null(), wanted,
-                 make_checkpoint(wanted, Projections::kApart));
+    const MixtureNames gpt_oss{
+        .router = "mlp.router", .router_bias = "mlp.router.bias", .is_interleaved = true};
+    find_tensors(
+        source, config_.quantization_or_null(), wanted,
+        make_checkpoint(wanted, Projections::kApart, wanted.expert_bias != 0 ? gpt_oss : MixtureNames{}));
   }
   void expect_refused_by(const ModelFacts& wanted, const std::string& message) const {
     expect_error([&] { find(wanted); }, ExitCode::kMismatch, message);
@@ -68,7 +76,8 @@ class StoredModel {
 };
 
 TEST(ModelTensors, AreAllThatTheModelHas) {
-  for (const char* name : {"micro", "norm64-bias", "int4-bias", "int4-ordered", "int4-mixed"}) {
+  for (const char* name : {"micro", "norm64-bias", "int4-bias", "int4-ordered", "int4-mixed",
+                           "mixture-shared", "mixture-sinks"}) {
     SCOPED_TRACE(name);
     const StoredModel checkpoint(name);
     checkpoint.find(checkpoint.facts);
@@ -76,7 +85,7 @@ TEST(ModelTensors, AreAllThatTheModelHas) {
 }
 
 TEST(ModelTensors, AreNamedIfMissing) {
-  for (const char* model : {"norm64-bias", "int4-bias", "int4-ordered"}) {
+  for (const char* model : {"norm64-bias", "int4-bias", "int4-ordered", "mixture-shared", "mixture-sinks"}) {
     SCOPED_TRACE(model);
     const StoredModel checkpoint(model);
     for (const std::string& name : checkpoint.names()) {
@@ -93,7 +102,7 @@ TEST(ModelTensors, AreNamedIfMissing) {
 }
 
 TEST(ModelTensors, AreNamedIfOfAnotherShapeOrType) {
-  for (const char* model : {"norm64-bias", "int4-ordered"}) {
+  for (const char* model : {"norm64-bias", "int4-ordered", "mixture-shared", "mixture-sinks"}) {
     SCOPED_TRACE(model);
     const StoredModel checkpoint(model);
     for (const std::string& name : checkpoint.names()) {
