@@ -10,17 +10,20 @@
 
 namespace soliton {
 
-/// How long the pieces are. With a kernel of several rows each is a step of the largest, which is as short as reading at full
-/// speed allows: some 10 ms for an 8B on a large card. A kernel of one row takes a token a step, any number in a launch.
+/// How long the pieces are. With a kernel of several rows each is a step of the largest for prompts, some 30 ms for an 8B on a
+/// large card; once one has lasted too long, of the largest for any rows. A kernel of one row takes a token a step, any number in
+/// a launch.
 class FeedPace {
  public:
   /// What a launch of one row is planned for: half of the 50 ms that Ctrl-C may take, as a step may be longer than those before.
   static constexpr double kSeconds = 0.025;
+  static constexpr double kMostSeconds = 0.045;  // of a step
 
-  explicit FeedPace(int rows) : rows_(rows) {}
+  /// Rows of the largest kernel for any, and of the largest for prompts.
+  FeedPace(int rows, int prompt_rows) : rows_(rows), prompt_rows_(prompt_rows) {}
 
   /// Tokens of the next piece.
-  int num_tokens() const { return rows_ > 1 ? rows_ : num_steps_; }
+  int num_tokens() const { return rows_ > 1 ? prompt_rows_ : num_steps_; }
   /// A piece has lasted so long.
   void took(int num_tokens, double seconds);
 
@@ -30,6 +33,7 @@ class FeedPace {
   static constexpr int kGrowth = 8;  // so that one launch that seemed quick does no harm
 
   int rows_;
+  int prompt_rows_;
   int num_steps_ = kFirst;
 };
 

@@ -71,8 +71,7 @@ Generated EngineGenerator::generate(const GenerateRequest& request, const OnToke
 /// Feeds what is not cached of the prompt but its last step, of one token at least; false if it was given up.
 bool EngineGenerator::feed(const GenerateRequest& request) {
   const std::span<const int32_t> left = request.prompt.subspan(cached_.size());
-  const auto rows = static_cast<size_t>(engine_->max_rows());
-  const std::span<const int32_t> fed = left.first((left.size() - 1) / rows * rows);
+  const std::span<const int32_t> fed = left.first(left.size() - engine_->last_chunk_of(left.size()));
   const size_t num_cached = cached_.size();
   const auto tell = [&](size_t num_fed) {
     if (request.on_fed) request.on_fed(num_cached + num_fed);

@@ -140,6 +140,9 @@ class Engine {
   int kernel_for_rows(int rows) const;
   /// The same for rows of one prompt, max_prompt_rows() at most.
   int kernel_for_prompt(int rows) const;
+  /// Tokens of the first of the steps that feed so many, 1 or more, of prompts; and of the last.
+  size_t chunk_of(size_t num_tokens) const;
+  size_t last_chunk_of(size_t num_tokens) const;
 
   /// Decodes on the branches of the tree with the kernel of the least rows that suffice. A branch with one
   /// new token a step has then grown by num_steps tokens; one with a draft keeps it until KvTree::accept().
@@ -208,7 +211,6 @@ class Engine {
   void check_tree(const TreeRequest& request) const;
   bool takes_chunks(const DecodeRequest& request) const;
   void feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t delay_seed);
-  size_t chunk_of(size_t num_tokens) const;
   TreeResult feed_chunk(Branch branch, const TreeRequest& request, int timeline_step = -1);
   void generate(const DecodeRequest& request, std::span<const int32_t> tokens,
                 const std::function<bool(int32_t)>& on_token, DecodeResult& result);

@@ -131,8 +131,7 @@ void Engine::feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t d
   }
 }
 
-/// Tokens of the next step that feeds so many. A kernel of blocks of rows takes as long for some of them as for all: it is
-/// worth it if it is nearly full.
+/// A kernel of blocks of rows takes as long for some of them as for all: it is worth it if it is nearly full.
 size_t Engine::chunk_of(size_t num_tokens) const {
   for (int kernel = library_.num_kernels() - 1; kernel >= 0; --kernel) {
     const auto rows = static_cast<size_t>(library_.descriptor(kernel).rows);
@@ -140,6 +139,12 @@ size_t Engine::chunk_of(size_t num_tokens) const {
       return std::min(num_tokens, rows);
   }
   return 1;
+}
+
+size_t Engine::last_chunk_of(size_t num_tokens) const {
+  size_t last = num_tokens;
+  while (chunk_of(last) < last) last -= chunk_of(last);
+  return last;
 }
 
 /// Feeds the tokens of a request, each behind the one before, in one step of the kernel of the least rows that
@@ -185,8 +190,7 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
     return result;
   }
   // The chunk that ends the prompt can choose the first token, but cannot draw it.
-  size_t num_last = draws(request) || one_by_one_ ? 1 : request.tokens.size();
-  while (chunk_of(num_last) < num_last) num_last -= chunk_of(num_last);
+  const size_t num_last = draws(request) || one_by_one_ ? 1 : last_chunk_of(request.tokens.size());
   const size_t num_fed = request.tokens.size() - num_last;
   feed_all(main_, request.tokens.first(num_fed), request.delay_seed);
   if (num_last == 1) {
@@ -254,7 +258,12 @@ TreeResult Engine::decode_tree(const TreeRequest& request, const OnStep& on_step
   const int num_rows = static_cast<int>(snapshot_.rows.size());
   const bool is_lone = request.lone_row_alone && num_rows == 1 && request.min_rows <= 1 &&
                        tree_.has_page_table(snapshot_.rows[0].branch);
-  const int kernel = is_lone ? generating_kernel_ : kernel_for_rows(std::max(request.min_rows, num_rows));
+  const int rows = std::max(request.min_rows, num_rows);
+  const bool is_plain =
+      request.num_steps == 1 && request.sampling.empty() && request.allowed.empty() && !request.want_logprobs;
+  const int kernel = is_lone    ? generating_kernel_
+                     : is_plain ? kernel_for_prompt(rows)
+                                : kernel_for_rows(rows);
   tree_.reserve(request.num_steps);
   return run({.kernel = kernel, .request = request}, on_step);
 }

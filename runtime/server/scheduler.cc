@@ -19,7 +19,8 @@ using Gauge = Metrics::Gauge;
 std::vector<int> kernel_rows(const KernelLibrary& library) {
   std::vector<int> rows;
   for (int kernel = 0; kernel < library.num_kernels(); ++kernel) {
-    if (library.descriptor(kernel).rows > 1) rows.push_back(library.descriptor(kernel).rows);
+    const int takes = library.descriptor(kernel).rows;
+    if (takes > 1 && takes <= library.max_rows()) rows.push_back(takes);
   }
   if (rows.empty()) rows.push_back(1);
   std::sort(rows.begin(), rows.end());
@@ -47,7 +48,7 @@ Scheduler::Scheduler(Engine& engine, const SchedulerOptions& options, Metrics& m
       max_rows_(options.max_rows == 0 ? engine.max_rows() : options.max_rows),
       cache_(engine.tree()),
       draft_model_(std::move(draft_model)),
-      feed_pace_(engine.max_rows()),
+      feed_pace_(engine.max_rows(), engine.max_prompt_rows()),
       step_pace_(kernel_rows(engine.library())) {
   for (const int rows : {max_rows_, options_.num_drafts + 1}) {
     if (rows > engine.max_rows()) engine.kernel_for_rows(rows);  // throws

@@ -151,6 +151,8 @@ class Scheduler {
     bool is_fed() const { return branch && num_to_feed() == 0; }
     bool decodes() const { return is_fed() && mask_news == nullptr && generation().max_tokens > 0; }
     bool chooses_at_its_end() const;
+    /// Whether its tokens are the best logits' and nothing else is wanted of them: so steps of more rows than draw may end it.
+    bool is_plain() const;
     /// Whether a step's logits come to the host for its sake.
     bool wants_logits() const { return generation().num_best > 0 || generation().adjustment != nullptr; }
     bool scores() const {
@@ -226,6 +228,7 @@ class Scheduler {
 
   // scheduler_prompts.cc
   int rows_of_step() const;
+  int rows_of_prompts() const;
   int rows_within_gap() const;
   std::vector<Chunk> next_chunks();
   Sequence* next_to_feed(std::span<const Chunk> but);

@@ -21,11 +21,34 @@ constexpr int kScoredRows = 32;  // of a step, of a prompt that is scored: their
 /// Rows of a step that feeds prompts. Beside those that decode they are those for which a token of a prompt holds the others
 /// up least: 32 rather than 64, which take a third longer; or all that warpgroups multiply at once.
 int Scheduler::rows_of_step() const {
-  const int most = options_.max_gap.count() > 0 ? rows_within_gap() : engine_.max_rows();
   const int decoding = num_decoding();
+  if (decoding == 0 && options_.max_gap.count() == 0) return rows_of_prompts();
+  const int most = options_.max_gap.count() > 0 ? rows_within_gap() : engine_.max_rows();
   if (decoding == 0 || !decodes_beside_prompts() || engine_.max_rows() >= kManyRows) return most;
   const int wanted = std::min(engine_.max_rows(), std::max(kRowsBeside, 4 * decoding));
   return std::min(most, engine_.library().descriptor(engine_.kernel_for_rows(wanted)).rows);
+}
+
+/// Where nobody decodes: of the largest kernel that what is to be fed fills. Those of more than max_rows() draw nothing: they end
+/// no prompt whose next token is drawn.
+int Scheduler::rows_of_prompts() const {
+  const Sequence* last = nullptr;
+  size_t num_tokens = 0;
+  size_t num_sequences = 0;
+  bool is_plain = true;
+  for (const SequencePointer& sequence : running_) {
+    if (sequence->is_fed() || waits_for_prefix(*sequence)) continue;
+    last = sequence.get();
+    num_tokens += static_cast<size_t>(sequence->num_to_feed()) + 1;
+    is_plain = is_plain && sequence->is_plain();
+    ++num_sequences;
+  }
+  const int most = engine_.max_rows();
+  if (num_sequences == 0) return most;
+  if (is_plain) return std::max(most, static_cast<int>(engine_.chunk_of(num_tokens)));
+  const int num_before = last->num_to_feed() + 1 - most;  // the step that draws
+  if (num_sequences > 1 || !last->branch || last->scores() || num_before <= most) return most;
+  return std::max(most, static_cast<int>(engine_.chunk_of(static_cast<size_t>(num_before))));
 }
 
 /// Rows of a step after which nobody has waited longer for a token than max_gap allows; but one for a prompt in any case.
@@ -88,6 +111,12 @@ std::vector<Scheduler::Chunk> Scheduler::next_chunks() {
     chunks.push_back({sequence, ends ? num_left + 1 : std::min(most, num_left), ends});
     num_fed += chunks.back().num_tokens;
   }
+}
+
+bool Scheduler::Sequence::is_plain() const {
+  const Sampling& sampling = generation().sampling;
+  return sampling.is_greedy() && sampling.repeat_penalty == 1 && !sampling.logprobs &&
+         !generation().grammar && !wants_logits() && !scores();
 }
 
 /// Whether the step that is fed the last token of its text can choose the next one: all that the choice depends on is known,

@@ -126,7 +126,8 @@ class Epilogue : public Outputs<kPlan> {
     const int most = of_slices(end_tile - begin + sums.slices() - 1, sums.slices()) - team();
     const int left = run.count - first < most ? run.count - first : most;
     const int count = left <= 0 ? 0 : ceil_divide(left, kTeams);
-    if constexpr (kSumsBeginWithStream && !kPlan.shares_columns() && !OutputBiases<kPlan>::kIsThere) {
+    if constexpr (kSumsBeginWithStream && kOwnRows % kRowsAtOnce == 0 && !kPlan.shares_columns() &&
+                  !OutputBiases<kPlan>::kIsThere) {
       if (at.phase.output == OutputKind::kResidual)
         return end_whole_tiles(at, run, sums, begin, first, count);
     }
@@ -332,6 +333,7 @@ class Epilogue : public Outputs<kPlan> {
   SOLITON_DEVICE void end_whole_tiles(const MatrixInstance& at, const TileRun& run,
                                       const PartialSums<kPlan>& sums, int begin, int first, int count) {
     constexpr int kPieces = kOwnRows / kRowsAtOnce;  // of a tile
+    static_assert(kPieces * kRowsAtOnce == kOwnRows, "all of a thread's rows");
     const int pieces = count * kPieces;
     const auto own_tile = [&](int piece) { return first + piece / kPieces * kTeams; };
     const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };

@@ -11,8 +11,8 @@ constexpr int kContext = 640;
 class PromptOfBlocks : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, PromptOfBlocks,
-                         testing::Values("broad-4-rows512", "norm64-bias-2-rows512", "int4-wide-4-rows512",
-                                         "mixture-groups-4-rows512", "mixture-joint-3-rows256"),
+                         testing::Values("broad-4-rows512", "int4-wide-4-rows512", "mixture-groups-4-rows512",
+                                         "mixture-joint-3-rows256"),
                          [](const testing::TestParamInfo<const char*>& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -18,7 +18,10 @@ constexpr std::array<int32_t, 1> kOneToken = {-1};
 }  // namespace
 
 Forest::Forest(Engine& engine, int context)
-    : engine_(engine), context_(context), cache_(engine.tree()), pace_(engine.max_rows()) {
+    : engine_(engine),
+      context_(context),
+      cache_(engine.tree()),
+      pace_(engine.max_rows(), engine.max_prompt_rows()) {
   engine.clear_tree();
 }
 
