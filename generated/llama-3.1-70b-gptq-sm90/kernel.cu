@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256
+// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256,512,1024
 // One launch decodes tokens until it is told to stop: every CTA walks the phases of a step for every token.
 // All but the last happen in every layer. A phase waits for what it reads.
 #include "plan.h"
@@ -69,6 +69,28 @@ constexpr Phase kStep256[] = {
 };
 constexpr KernelPlan kDecodeRows256 = with_phases(kDecodeRows256Numbers, kStep256);
 
+// 512 rows a step.
+constexpr Phase kStep512[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .norm = 0, .column_slices = 2},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .layer_kind = 1},
+};
+constexpr KernelPlan kDecodeRows512 = with_phases(kDecodeRows512Numbers, kStep512);
+
+// 1024 rows a step.
+constexpr Phase kStep1024[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kQkv, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .layer_kind = 1},
+};
+constexpr KernelPlan kDecodeRows1024 = with_phases(kDecodeRows1024Numbers, kStep1024);
+
 SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
 SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }
 SOLITON_KERNEL(kDecodeRows16.threads()) decode_rows16(const LaunchParams params) { rows::run<kDecodeRows16>(params); }
@@ -76,9 +98,11 @@ SOLITON_KERNEL(kDecodeRows32.threads()) decode_rows32(const LaunchParams params)
 SOLITON_KERNEL(kDecodeRows64.threads()) decode_rows64(const LaunchParams params) { rows::run<kDecodeRows64>(params); }
 SOLITON_KERNEL(kDecodeRows128.threads()) decode_rows128(const LaunchParams params) { rows::run<kDecodeRows128>(params); }
 SOLITON_KERNEL(kDecodeRows256.threads()) decode_rows256(const LaunchParams params) { rows::run<kDecodeRows256>(params); }
+SOLITON_KERNEL(kDecodeRows512.threads()) decode_rows512(const LaunchParams params) { rows::run<kDecodeRows512>(params); }
+SOLITON_KERNEL(kDecodeRows1024.threads()) decode_rows1024(const LaunchParams params) { rows::run<kDecodeRows1024>(params); }
 
-constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows16, decode_rows32, decode_rows64, decode_rows128, decode_rows256};
-constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows16), describe(kModel, kDecodeRows32), describe(kModel, kDecodeRows64), describe(kModel, kDecodeRows128), describe(kModel, kDecodeRows256)};
+constexpr DecodeKernel kKernels[] = {decode, decode_rows8, decode_rows16, decode_rows32, decode_rows64, decode_rows128, decode_rows256, decode_rows512, decode_rows1024};
+constexpr Descriptor kDescriptors[] = {describe(kModel, kDecode), describe(kModel, kDecodeRows8), describe(kModel, kDecodeRows16), describe(kModel, kDecodeRows32), describe(kModel, kDecodeRows64), describe(kModel, kDecodeRows128), describe(kModel, kDecodeRows256), describe(kModel, kDecodeRows512), describe(kModel, kDecodeRows1024)};
 
 }  // namespace soliton::generated
 

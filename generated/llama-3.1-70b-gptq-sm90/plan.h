@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256
+// Generated from models/llama-3.1-70b-gptq.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-70b-gptq.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256,512,1024
 #pragma once
 
 #include "layout/library.h"
@@ -563,6 +563,128 @@ constexpr KernelPlan kDecodeRows256Numbers{
     {"experts", 229824, 0},
     {"status", 229824, 320},
     {"barriers", 230144, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows512Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 2621440, .signatures = 0},  // qkv
+  {.offset = 10485760, .elements = 2097152, .signatures = 0},  // heads
+  {.offset = 18874368, .elements = 2097152, .signatures = 0},  // post_attention
+  {.offset = 27262976, .elements = 7340032, .signatures = 0},  // ffn
+  {.offset = 56623104, .elements = 2097152, .signatures = 0},  // hidden
+  {.offset = 65011712, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 65274112, .elements = 65536, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows512Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows512Vectors, .num_vectors = 7,
+  .rows = 512, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 8, .num_norms = 161,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 65536256, .elements = 16777216},
+  .counter_offset = 132645120, .counter_bytes = 256, .workspace_bytes = 132645376,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 24576},
+    {"residual", 224256, 0},
+    {"factors", 224256, 1024},
+    {"held", 225280, 416},
+    {"decision", 225696, 32},
+    {"experts", 225728, 0},
+    {"status", 225728, 320},
+    {"barriers", 226048, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows1024Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 5242880, .signatures = 0},  // qkv
+  {.offset = 20971520, .elements = 4194304, .signatures = 0},  // heads
+  {.offset = 37748736, .elements = 4194304, .signatures = 0},  // post_attention
+  {.offset = 54525952, .elements = 14680064, .signatures = 0},  // ffn
+  {.offset = 113246208, .elements = 4194304, .signatures = 0},  // hidden
+  {.offset = 130023424, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 130285824, .elements = 131072, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows1024Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows1024Vectors, .num_vectors = 7,
+  .rows = 1024, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 16, .num_norms = 161,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 130810112, .elements = 16777216},
+  .counter_offset = 197918976, .counter_bytes = 256, .workspace_bytes = 197919232,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 24576},
+    {"residual", 224256, 0},
+    {"factors", 224256, 1024},
+    {"held", 225280, 416},
+    {"decision", 225696, 32},
+    {"experts", 225728, 0},
+    {"status", 225728, 320},
+    {"barriers", 226048, 440},
   },
   .num_barriers = 19,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -1,4 +1,4 @@
-// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256
+// Generated from models/llama-3.1-8b-gptq-lm-head.yaml for h200 and h100. Do not edit; run: soliton-gen models/llama-3.1-8b-gptq-lm-head.yaml --gpu h200,h100 --rows 1,8,16,32,64,128,256,512,1024
 #pragma once
 
 #include "layout/library.h"
@@ -515,6 +515,128 @@ constexpr KernelPlan kDecodeRows256Numbers{
     {"experts", 229824, 0},
     {"status", 229824, 320},
     {"barriers", 230144, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows512Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 1572864, .signatures = 0},  // qkv
+  {.offset = 6291456, .elements = 1048576, .signatures = 0},  // heads
+  {.offset = 10485760, .elements = 1048576, .signatures = 0},  // post_attention
+  {.offset = 14680064, .elements = 3670016, .signatures = 0},  // ffn
+  {.offset = 29360128, .elements = 1048576, .signatures = 0},  // hidden
+  {.offset = 33554432, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 33816832, .elements = 65536, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows512Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows512Vectors, .num_vectors = 7,
+  .rows = 512, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 4, .num_norms = 65,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 34078976, .elements = 10485760},
+  .counter_offset = 76022016, .counter_bytes = 256, .workspace_bytes = 76022272,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 24576},
+    {"residual", 224256, 0},
+    {"factors", 224256, 1024},
+    {"held", 225280, 416},
+    {"decision", 225696, 32},
+    {"experts", 225728, 0},
+    {"status", 225728, 320},
+    {"barriers", 226048, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows1024Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 3145728, .signatures = 0},  // qkv
+  {.offset = 12582912, .elements = 2097152, .signatures = 0},  // heads
+  {.offset = 20971520, .elements = 2097152, .signatures = 0},  // post_attention
+  {.offset = 29360128, .elements = 7340032, .signatures = 0},  // ffn
+  {.offset = 58720256, .elements = 2097152, .signatures = 0},  // hidden
+  {.offset = 67108864, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 67371264, .elements = 131072, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows1024Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows1024Vectors, .num_vectors = 7,
+  .rows = 1024, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16896, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 8, .num_norms = 65,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 67895552, .elements = 12582912},
+  .counter_offset = 118227200, .counter_bytes = 256, .workspace_bytes = 118227456,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 101376},
+    {"input", 101376, 98304},
+    {"tiles", 199680, 24576},
+    {"residual", 224256, 0},
+    {"factors", 224256, 1024},
+    {"held", 225280, 416},
+    {"decision", 225696, 32},
+    {"experts", 225728, 0},
+    {"status", 225728, 320},
+    {"barriers", 226048, 440},
   },
   .num_barriers = 19,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -1,4 +1,4 @@
-// Generated from models/qwen2.5-1.5b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen2.5-1.5b.yaml --gpu h200,h100 --rows 1,8,64,128,256
+// Generated from models/qwen2.5-1.5b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen2.5-1.5b.yaml --gpu h200,h100 --rows 1,8,64,128,256,512,1024
 #pragma once
 
 #include "layout/library.h"
@@ -387,6 +387,128 @@ constexpr KernelPlan kDecodeRows256Numbers{
     {"experts", 226752, 0},
     {"status", 226752, 320},
     {"barriers", 227072, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows512Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 524288, .signatures = 0},  // qkv
+  {.offset = 2097152, .elements = 393216, .signatures = 0},  // heads
+  {.offset = 3670016, .elements = 393216, .signatures = 0},  // post_attention
+  {.offset = 5242880, .elements = 2293760, .signatures = 0},  // ffn
+  {.offset = 14417920, .elements = 393216, .signatures = 0},  // hidden
+  {.offset = 15990784, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 16253184, .elements = 65536, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows512Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows512Vectors, .num_vectors = 7,
+  .rows = 512, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 2, .num_norms = 57,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 16515328, .elements = 9437184},
+  .counter_offset = 54264064, .counter_bytes = 256, .workspace_bytes = 54264320,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 98304},
+    {"tiles", 196608, 24576},
+    {"residual", 221184, 0},
+    {"factors", 221184, 1024},
+    {"held", 222208, 416},
+    {"decision", 222624, 32},
+    {"experts", 222656, 0},
+    {"status", 222656, 320},
+    {"barriers", 222976, 440},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 0, 1, true},
+    {"experts_taken", 0, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows1024Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 1048576, .signatures = 0},  // qkv
+  {.offset = 4194304, .elements = 786432, .signatures = 0},  // heads
+  {.offset = 7340032, .elements = 786432, .signatures = 0},  // post_attention
+  {.offset = 10485760, .elements = 4587520, .signatures = 0},  // ffn
+  {.offset = 28835840, .elements = 786432, .signatures = 0},  // hidden
+  {.offset = 31981568, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 32243968, .elements = 131072, .signatures = 0},  // squares
+};
+constexpr KernelPlan kDecodeRows1024Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 5,
+  .vectors = kDecodeRows1024Vectors, .num_vectors = 7,
+  .rows = 1024, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 3, .num_norms = 57,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 32768256, .elements = 9961472},
+  .counter_offset = 72614144, .counter_bytes = 256, .workspace_bytes = 72614400,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 98304},
+    {"tiles", 196608, 24576},
+    {"residual", 221184, 0},
+    {"factors", 221184, 1024},
+    {"held", 222208, 416},
+    {"decision", 222624, 32},
+    {"experts", 222656, 0},
+    {"status", 222656, 320},
+    {"barriers", 222976, 440},
   },
   .num_barriers = 19,
   .barriers = {  // slots, arrivals, of whole warps?

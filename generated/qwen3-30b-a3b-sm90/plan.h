@@ -1,4 +1,4 @@
-// Generated from models/qwen3-30b-a3b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b.yaml --gpu h200,h100 --rows 1,8,16,32,64
+// Generated from models/qwen3-30b-a3b.yaml for h200 and h100. Do not edit; run: soliton-gen models/qwen3-30b-a3b.yaml --gpu h200,h100 --rows 1,8,16,32,64,256,512,1024
 #pragma once
 
 #include "layout/library.h"
@@ -7,7 +7,7 @@ namespace soliton::generated {
 
 // What phases name.
 struct Matrices { enum : int { kQkv = 0, kO = 1, kRouter = 2, kGateUp = 3, kDown = 4, kLmHead = 5 }; };
-struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8, kChoices = 9, kGrouped = 10, kOutputs = 11 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
   {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 5120, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
@@ -434,6 +434,204 @@ constexpr KernelPlan kDecodeRows64Numbers{
     {"step_known", 1, 8, true},
     {"step_read", 1, 1, false},
     {"picks_known", 1, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows256Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 655360, .signatures = 0},  // qkv
+  {.offset = 2621440, .elements = 524288, .signatures = 0},  // heads
+  {.offset = 4718592, .elements = 262144, .signatures = 0},  // post_attention
+  {.offset = 5767168, .elements = 2592768, .signatures = 0},  // ffn
+  {.offset = 16138240, .elements = 262144, .signatures = 0},  // hidden
+  {.offset = 17186816, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 17449216, .elements = 32768, .signatures = 0},  // routes
+  {.offset = 17580288, .elements = 32768, .signatures = 0},  // squares
+  {.offset = 17711360, .elements = 1179648, .signatures = 0},  // unnormed
+  {.offset = 22429952, .elements = 6144, .signatures = 0},  // choices
+  {.offset = 22454528, .elements = 6920800, .signatures = 0},  // grouped
+  {.offset = 50137856, .elements = 13828096, .signatures = 0},  // outputs
+};
+constexpr KernelPlan kDecodeRows256Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows256Vectors, .num_vectors = 12,
+  .rows = 256, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 1, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 105450240, .elements = 8912896},
+  .counter_offset = 141101824, .counter_bytes = 384, .workspace_bytes = 141102336,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 98304},
+    {"tiles", 196608, 24576},
+    {"residual", 221184, 0},
+    {"factors", 221184, 1024},
+    {"held", 222208, 4512},
+    {"decision", 226720, 32},
+    {"experts", 226752, 2728},
+    {"status", 229488, 320},
+    {"barriers", 229808, 456},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows512Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 1310720, .signatures = 0},  // qkv
+  {.offset = 5242880, .elements = 1048576, .signatures = 0},  // heads
+  {.offset = 9437184, .elements = 524288, .signatures = 0},  // post_attention
+  {.offset = 11534336, .elements = 3674112, .signatures = 0},  // ffn
+  {.offset = 26230784, .elements = 524288, .signatures = 0},  // hidden
+  {.offset = 28327936, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 28590336, .elements = 65536, .signatures = 0},  // routes
+  {.offset = 28852480, .elements = 65536, .signatures = 0},  // squares
+  {.offset = 29114624, .elements = 2359296, .signatures = 0},  // unnormed
+  {.offset = 38551808, .elements = 12288, .signatures = 0},  // choices
+  {.offset = 38600960, .elements = 9807200, .signatures = 0},  // grouped
+  {.offset = 77829888, .elements = 19595264, .signatures = 0},  // outputs
+};
+constexpr KernelPlan kDecodeRows512Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows512Vectors, .num_vectors = 12,
+  .rows = 512, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 2, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 156210944, .elements = 9437184},
+  .counter_offset = 193959680, .counter_bytes = 384, .workspace_bytes = 193960192,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 98304},
+    {"tiles", 196608, 24576},
+    {"residual", 221184, 0},
+    {"factors", 221184, 1024},
+    {"held", 222208, 416},
+    {"decision", 222624, 32},
+    {"experts", 222656, 2888},
+    {"status", 225552, 320},
+    {"barriers", 225872, 456},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
+    {"experts_chosen", 1, 1, true},
+    {"experts_taken", 1, 1, false},
+    {"stopped", 1, 1, false},
+    {"ended", 1, 10, false},
+  },
+};
+
+constexpr Vector kDecodeRows1024Vectors[] = {  // in the workspace
+  {.offset = 0, .elements = 2621440, .signatures = 0},  // qkv
+  {.offset = 10485760, .elements = 2097152, .signatures = 0},  // heads
+  {.offset = 18874368, .elements = 1048576, .signatures = 0},  // post_attention
+  {.offset = 23068672, .elements = 5824512, .signatures = 0},  // ffn
+  {.offset = 46366720, .elements = 1048576, .signatures = 0},  // hidden
+  {.offset = 50561024, .elements = 65538, .signatures = 0},  // candidates
+  {.offset = 50823424, .elements = 131072, .signatures = 0},  // routes
+  {.offset = 51347712, .elements = 131072, .signatures = 0},  // squares
+  {.offset = 51872000, .elements = 4718592, .signatures = 0},  // unnormed
+  {.offset = 70746368, .elements = 24576, .signatures = 0},  // choices
+  {.offset = 70844672, .elements = 15547200, .signatures = 0},  // grouped
+  {.offset = 133033472, .elements = 31064064, .signatures = 0},  // outputs
+};
+constexpr KernelPlan kDecodeRows1024Numbers{
+  .model = kModelShape,
+  .matrices = kMatrices, .num_matrices = 6,
+  .vectors = kDecodeRows1024Vectors, .num_vectors = 12,
+  .rows = 1024, .sync = SyncMode::kCounter, .num_ctas = 128,
+  .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
+  .ring_slots = 6, .slot_bytes = 16384, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .prefetch_pages = 0,
+  .residual_tiles = 4, .num_norms = 97,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
+  .shares_registers = true,
+  .warpgroups = true,
+  .squares = Vectors::kSquares,
+  .sums = {.offset = 257289728, .elements = 10485760},
+  .counter_offset = 299232768, .counter_bytes = 384, .workspace_bytes = 299233280,
+  .num_regions = 10,
+  .regions = {  // offset and bytes in shared memory
+    {"pages", 0, 98304},
+    {"input", 98304, 98304},
+    {"tiles", 196608, 24576},
+    {"residual", 221184, 0},
+    {"factors", 221184, 1024},
+    {"held", 222208, 416},
+    {"decision", 222624, 32},
+    {"experts", 222656, 3208},
+    {"status", 225872, 320},
+    {"barriers", 226192, 456},
+  },
+  .num_barriers = 19,
+  .barriers = {  // slots, arrivals, of whole warps?
+    {"page_full", 6, 1, false},
+    {"page_empty", 6, 8, true},
+    {"input_full", 3, 1, false},
+    {"input_empty", 3, 8, true},
+    {"tiles_full", 1, 8, true},
+    {"tiles_empty", 1, 8, true},
+    {"begun", 1, 1, false},
+    {"attending", 1, 1, false},
+    {"phase_done", 1, 8, true},
+    {"query_full", 8, 1, false},
+    {"item_done", 8, 8, true},
+    {"parts_full", 12, 1, true},
+    {"step_known", 1, 8, true},
+    {"step_read", 1, 1, false},
+    {"picks_known", 0, 8, true},
     {"experts_chosen", 1, 1, true},
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},
