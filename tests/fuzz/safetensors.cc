@@ -3,6 +3,7 @@
 // short while it is read; and behind "index " the index of a sound shard. Of all that can be opened the tensors of small
 // models are looked for.
 #include <algorithm>
+#include <vector>
 
 #include "fuzz/fuzz_target.h"
 #include "runtime/weights/model_tensors.h"
@@ -45,6 +46,45 @@ ModelFacts small_facts() {
   facts.vocabulary = 8;
   facts.num_layers = facts.num_heads = facts.num_kv_heads = 1;
   return facts;
+}
+
+/// The same with a mixture of experts in the place of its feed-forward network.
+ModelFacts small_mixture() {
+  ModelFacts facts = small_facts();
+  facts.num_experts = 2;
+  facts.experts_per_token = 1;
+  facts.expert_ffn = 8;
+  facts.renormalised = 1;
+  return facts;
+}
+
+/// Looks for those of mixtures: experts apart, or all in one tensor, in gpt-oss's manner too, with MXFP4 or without.
+void look_for_mixtures(const TensorSource& source) {
+  const auto look = [&](const ModelFacts& facts, const MixtureNames& names) {
+    accepts([&] {
+      const ModelTensors tensors =
+          find_tensors(source, nullptr, facts, make_checkpoint(facts, Projections::kApart, names));
+      for (const auto& layers : tensors.matrices) {
+        for (const LinearTensors& linear : layers.begin()->second) {
+          expect(linear.floats.is_there(), "floats");
+          const int64_t last_row[] = {linear.first + (linear.rows - 1) * linear.step};
+          std::vector<uint16_t> values(static_cast<size_t>(linear.columns));
+          linear.floats.read(last_row, 0, linear.columns, values.data());
+        }
+      }
+    });
+  };
+  ModelFacts facts = small_mixture();
+  look(facts, {});
+  facts.router_bias = facts.expert_bias = 1;
+  const MixtureNames gpt_oss{
+      .router = "mlp.router", .router_bias = "mlp.router.bias", .is_interleaved = true};
+  look(facts, gpt_oss);
+  facts.expert_ffn = 32;  // a block of columns
+  facts.further_bits = 4;
+  facts.further_e2m1 = 1;
+  facts.layer_further[0] = kGateUpMatrix | kDownMatrix;
+  look(facts, gpt_oss);
 }
 
 /// Looks for the tensors of small models, whichever they may be; what is found is as they ask.
@@ -106,6 +146,7 @@ void read(const std::filesystem::path& path) {
   volatile unsigned sink = read_whole(source, [&] { return sum_of(source); });
   static_cast<void>(sink);
   look_for_models(source);
+  look_for_mixtures(source);
 }
 
 /// Half of the file is gone once it is open: whatever is read then is refused.
