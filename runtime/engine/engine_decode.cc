@@ -39,7 +39,7 @@ int Engine::kernel_for_prompt(int rows) const {
     if (takes > 1 && takes >= rows) return kernel;
   }
   throw file_error(ExitCode::kMismatch, library_.path(),
-                   "expected a kernel for {} rows of a prompt, got one for {}", rows, max_prompt_rows());
+                   "expected a kernel for {} rows a step, got one for {}", rows, max_prompt_rows());
 }
 
 // ---- Checks
