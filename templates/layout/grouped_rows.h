@@ -69,7 +69,7 @@ struct GroupedRows {
   }
 
   /// What it takes to multiply a piece of an expert's tiles by so many lines: weights that come as fast as memory is, and beside
-  /// them products. Measured: Qwen3-30B-A3B, 1024 rows, H100.
+  /// them products. An estimate: with it CTAs still end apart where rows choose unevenly.
   static SOLITON_HOST_DEVICE constexpr int piece_cost(int width) { return 8 + width / 32; }
 
   // The list of groups, which every CTA makes: words in shared memory. How many there are, and what a piece of each of them costs
