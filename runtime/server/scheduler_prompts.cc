@@ -85,8 +85,9 @@ void Scheduler::calibrate() {
   }
 }
 
-/// Of a step by the kernel with so many rows.
+/// Of a step by the kernel with so many rows. Those that take prompts alone say nothing of the steps that others wait for.
 void Scheduler::note_time(int rows, std::span<const Chunk> chunks, double seconds) {
+  if (rows > engine_.max_rows()) return;
   int depth = 0;
   for (const Chunk& chunk : chunks) depth = std::max(depth, chunk.sequence->num_fed);
   if (rows > 1) step_pace_.took(rows, depth, seconds, Clock::now());
@@ -186,7 +187,7 @@ void Scheduler::feed(Sequence& sequence, int num_tokens) {
   feed_pace_.took(num_tokens, seconds);
   if (num_tokens > 1 && engine_.max_rows() > 1) {  // else not the time of one step
     const Chunk step{&sequence, num_tokens};
-    const int kernel = engine_.kernel_for_rows(num_tokens);
+    const int kernel = engine_.kernel_for_prompt(num_tokens);
     note_time(engine_.library().descriptor(kernel).rows, std::span(&step, 1), seconds);
   }
   cache_.append(*sequence.branch, chunk);

@@ -201,6 +201,22 @@ TEST_F(SchedulerWith128Rows, PromptsHoldOthersUpNoLongerThanTheyMay) {
   }
 }
 
+// A prompt longer than the largest step: by a kernel of 512 rows, and then by those that choose.
+TEST(SchedulerWithBlocks, ReadsALongPromptAlone) {
+  constexpr int kContext = 640;
+  KernelUnderTest kernel("broad-4-rows512", kContext, 2 * kContext);
+  ASSERT_EQ(kernel.engine().max_prompt_rows(), 512);
+  const Tokens prompt = kernel.prompt(519);
+  SchedulerUnderTest test(kernel.engine(), {.context = kContext, .max_rows = 8});
+  std::vector<int> fed;
+  const Generation generation{
+      .prompt = prompt, .max_tokens = 2, .on_fed = [&fed](int num_fed, int) { fed.push_back(num_fed); }};
+  const Heard heard = test.alone(generation);
+  EXPECT_EQ(fed, (std::vector{0, 512, 519}));
+  kernel.engine().reset_tree();
+  EXPECT_EQ(heard.tokens, kernel.engine().decode({.tokens = prompt, .max_tokens = 2}).tokens);
+}
+
 // Who goes while a prompt is read alone is noticed behind the step that is at work.
 TEST_F(SchedulerTest, APromptThatNobodyWaitsForIsNotReadOn) {
   SchedulerUnderTest test = with({});
