@@ -26,14 +26,14 @@ export async function servedModel(key) {
 /**
  * Answers as they come: { index, text, thought, tokens, isEnd, reason } for each piece of a choice, of which `tokens`
  * are there if logprobs are asked for, and { usage } at the end. A model without a chat template completes the
- * text of all messages instead. Throws Refusal, what fetch() throws, and AbortError.
+ * text of all messages but the instructions, which it would only go on with, instead. Throws Refusal, what fetch() throws, and AbortError.
  */
 export async function* complete({ messages, ...body }, { key, signal, completes }) {
   const options = { ...body, stream: true, stream_options: { include_usage: true } };
   let path = "v1/chat/completions";
   if (completes) {
     path = "v1/completions";
-    options.prompt = messages.map(({ content }) => content).join("");
+    options.prompt = messages.filter(({ role }) => role !== "system").map(({ content }) => content).join("");
     options.max_tokens ??= 256; // else it would be 16
     if (options.logprobs) options.logprobs = options.top_logprobs ?? 0;
     delete options.top_logprobs;

@@ -1,20 +1,19 @@
 // A conversation is a tree: an edited message, an answer that was asked for again and samples side by side are
-// siblings, and the picked ones from the root on are what the model reads. It is kept in the browser.
+// siblings, and the picked ones from the root on are what the model reads. store.js keeps it.
 
-const STORE = "soliton.conversation";
+const TITLE_LENGTH = 80; // characters at most of one that nobody has chosen
 const newNode = (members) => ({ text: "", ...members, children: [], picked: 0 });
 
 export class Conversation {
   #root = newNode({ role: "root" });
   #parents = new WeakMap();
 
-  constructor() {
-    try {
-      const stored = JSON.parse(localStorage.getItem(STORE));
-      if (stored?.role !== "root") return;
-      this.#adopt(stored);
-      this.#root = stored;
-    } catch { /* what is not readable is as if it were not there */ }
+  /** A new one, or what store.js has kept. Throws TypeError of what is no conversation. */
+  constructor(stored) {
+    if (stored === undefined) return;
+    if (stored.role !== "root") throw new TypeError("no conversation");
+    this.#adopt(stored);
+    this.#root = stored;
   }
 
   /** From the first message to the last. */
@@ -63,21 +62,34 @@ export class Conversation {
     return messages.concat(above);
   }
 
-  clear() {
-    this.#root = newNode({ role: "root" });
-    this.save();
+  /** The chosen one, or else the beginning of what was said first. */
+  get title() {
+    const said = this.#root.children.find(({ text }) => text.trim())?.text ?? "";
+    return this.#root.title || [...said.trim().replace(/\s+/g, " ")].slice(0, TITLE_LENGTH).join("") || "New chat";
   }
+  set title(text) { this.#root.title = text.trim().slice(0, 2 * TITLE_LENGTH); }
 
-  /** Returns false if the browser has no room for it. Probabilities of tokens are the first to go. */
-  save() {
-    for (const skipped of [[], ["tokens"]]) {
-      try {
-        const kept = (key, value) => (skipped.includes(key) ? undefined : value);
-        localStorage.setItem(STORE, JSON.stringify(this.#root, kept));
-        return true;
-      } catch { /* the next one is shorter */ }
+  /** Whether the title or any message has the text, whatever its case. */
+  includes(text) {
+    const wanted = text.toLowerCase();
+    if (this.title.toLowerCase().includes(wanted)) return true;
+    for (const open = [...this.#root.children]; open.length;) {
+      const node = open.pop();
+      if (node.text.toLowerCase().includes(wanted)) return true;
+      open.push(...node.children);
     }
     return false;
+  }
+
+  /** What is picked, as Markdown. */
+  get markdown() {
+    const parts = this.path.map(({ role, text }) => `## ${role === "user" ? "You" : "Answer"}\n\n${text.trim()}\n`);
+    return [`# ${this.title}\n`, ...parts].join("\n");
+  }
+
+  /** For store.js, without members of nodes that are named. */
+  toText(skipped = []) {
+    return JSON.stringify(this.#root, (key, value) => (skipped.includes(key) ? undefined : value));
   }
 
   #adopt(root) {

@@ -1,15 +1,17 @@
 // The page of soliton-server: sends what is written, and shows what comes back.
 import { complete, Refusal, servedModel } from "./api.js";
-import { Conversation } from "./conversation.js";
+import { Chats } from "./chats.js";
 import { element } from "./markdown.js";
 import { copy, isForSending, MessageView } from "./messages.js";
 import { Settings } from "./settings.js";
+import { Store } from "./store.js";
 import { hideTip } from "./tokens.js";
 
 const find = (id) => document.getElementById(id);
 const chat = find("chat");
 const question = find("question");
-const conversation = new Conversation();
+const store = new Store();
+let { key, conversation } = store.open(); // the conversation that is seen
 const settings = new Settings();
 const views = new WeakMap(); // of nodes
 let model = { id: "" };
@@ -25,7 +27,7 @@ const actions = {
     show();
     viewOf(edited).focus("start-edit");
     if (edited.role === "user") answer(edited);
-    conversation.save();
+    keep();
   },
   answerAgain(node) {
     if (!answering) answer(conversation.parent(node));
@@ -37,16 +39,39 @@ const actions = {
     conversation.pick(other);
     show();
     viewOf(other).focus(change < 0 ? "previous" : "next");
-    conversation.save();
+    keep();
   },
   choose(node) {
     if (answering) return;
     conversation.pick(node);
     show();
     question.focus();
-    conversation.save();
+    keep();
   },
 };
+
+/** Shows another conversation, or a new one. */
+function open(chat) {
+  if (chat.key === key) return question.focus();
+  answering?.abort();
+  store.save({ key, conversation });
+  ({ key, conversation } = chat);
+  store.show(key);
+  find("context").textContent = "";
+  show();
+  chats.update(chat);
+  question.focus();
+}
+
+/** Has the browser keep what has changed. */
+function keep(chat = { key, conversation }) {
+  if (!store.save(chat)) {
+    find("context").textContent = "This browser has no room for the conversation: delete others, or it is lost with the page.";
+  }
+  chats.update({ key, conversation });
+}
+
+const chats = new Chats(store, { open, changed: () => keep() });
 
 function viewOf(node) {
   if (!views.has(node)) views.set(node, new MessageView(node, conversation, actions));
@@ -138,6 +163,7 @@ class Pace {
 async function answer(parent) {
   const options = settings.request();
   if (!options) return;
+  const own = { key, conversation }; // another may be open when the answer ends
   const batch = crypto.getRandomValues(new Uint32Array(2)).join("");
   const nodes = conversation.add(parent, Array.from({ length: options.n }, () =>
     ({ role: "assistant", batch, isOpen: true, ...(options.logprobs ? { tokens: [] } : {}) })));
@@ -160,7 +186,7 @@ async function answer(parent) {
   nodes.forEach((node) => redrawn.add(node));
   drawNow();
   if (answering === controller) setAnswering(null);
-  if (!conversation.save()) find("context").textContent = "The conversation is too long for this browser to keep.";
+  keep(own);
 }
 
 async function receive(nodes, parent, options, signal) {
@@ -192,6 +218,7 @@ async function receive(nodes, parent, options, signal) {
     const isTemplate = error instanceof Refusal && error.param === "messages" && /chat template/.test(error.message);
     if (completes || !isTemplate) throw error;
     completes = true;
+    settings.takeNoInstructions();
     await take(pieces());
   }
 }
@@ -259,21 +286,14 @@ document.addEventListener("keydown", (event) => {
   answering?.abort();
   hideTip();
 });
-find("new-chat").addEventListener("click", () => {
-  if (!conversation.isEmpty && !confirm("Clear this conversation? It is kept nowhere else.")) return;
-  answering?.abort();
-  conversation.clear();
-  find("context").textContent = "";
-  show();
-  question.focus();
-});
+find("new-chat").addEventListener("click", () => open(store.begin()));
 chat.addEventListener("click", ({ target }) => {
   if (target.matches("button.copy-code")) copy(target.closest("figure").querySelector("code").textContent, target);
 });
 chat.addEventListener("scroll", hideTip);
 // Browsers end connections between these two: the answer would be kept as one that failed.
 addEventListener("beforeunload", () => answering?.abort());
-addEventListener("pagehide", () => conversation.save());
+addEventListener("pagehide", () => store.save({ key, conversation }));
 
 async function greet() {
   try {
@@ -287,6 +307,7 @@ async function greet() {
 }
 
 show();
+chats.update({ key, conversation });
 fitQuestion();
 question.focus();
 greet();

@@ -52,6 +52,9 @@ export class Settings {
     this.show(true, this.#form.elements.key);
   }
 
+  /** Says so of a model without a chat template. */
+  takeNoInstructions() { find("system-hint").hidden = false; }
+
   /** What a request says beside its messages; null, and the field is shown, if one is not as it should be. */
   request() {
     const wrong = [...this.#form.elements].find((field) => field.willValidate && !field.checkValidity());

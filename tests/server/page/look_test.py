@@ -55,6 +55,9 @@ class Look(PageTest):
         self.mock.answers = [ANSWER]
         self.send("Tell me about **pages**.\nIn two lines.")
         self.look("answer")
+        self.press("Chats")
+        self.look("chats")
+        self.press("Close")
         self.press("Settings")
         self.look("settings")
         self.press("Close")

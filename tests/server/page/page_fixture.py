@@ -20,6 +20,7 @@ class PageTest(unittest.TestCase):
     """Each test has a page of its own, in `screen`. It ends badly if the page has asked elsewhere or met an error."""
 
     screen = WIDE
+    typed = ""  # into the next dialog that asks for a text
 
     @classmethod
     def setUpClass(cls):
@@ -52,7 +53,7 @@ class PageTest(unittest.TestCase):
 
     def take_dialog(self, dialog):
         self.dialogs.append(dialog.message)
-        dialog.accept()
+        dialog.accept(self.typed) if dialog.type == "prompt" else dialog.accept()
 
     def check_page(self, url):
         self.assertEqual([e for e in self.errors if not any(known in e for known in self.expected_errors)], [])
