@@ -10,10 +10,10 @@
 #include "runtime/answer/emulation.h"
 #include "runtime/answer/generator.h"
 #include "runtime/answer/open_draft.h"
+#include "runtime/compile/places.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/make/make_kernel.h"
 #include "runtime/make/model_memory.h"
-#include "runtime/make/places.h"
 #include "runtime/program/progress.h"
 
 namespace soliton {

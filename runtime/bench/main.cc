@@ -16,10 +16,10 @@
 #include "runtime/bench/output.h"
 #include "runtime/bench/predict/predict.h"
 #include "runtime/bench/tune/tune.h"
+#include "runtime/compile/places.h"
 #include "runtime/engine/engine.h"
 #include "runtime/hub/fetch_model.h"
 #include "runtime/make/make_kernel.h"
-#include "runtime/make/places.h"
 #include "runtime/program/program.h"
 #include "runtime/program/progress.h"
 

@@ -8,9 +8,9 @@
 #include "runtime/chat/question.h"
 #include "runtime/chat/questions.h"
 #include "runtime/chat/repl.h"
+#include "runtime/compile/places.h"
 #include "runtime/doctor/report.h"
 #include "runtime/hub/fetch_model.h"
-#include "runtime/make/places.h"
 #include "runtime/program/program.h"
 #include "runtime/verify/verify.h"
 

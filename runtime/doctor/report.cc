@@ -12,14 +12,14 @@
 #include "models/error.h"
 #include "models/model_config.h"
 #include "models/model_tables.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/places.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/device/kernel_library.h"
-#include "runtime/make/compiler.h"
 #include "runtime/make/gpu_for_device.h"
 #include "runtime/make/make_kernel.h"
 #include "runtime/make/model_memory.h"
-#include "runtime/make/places.h"
 
 namespace soliton {
 namespace {

@@ -81,4 +81,10 @@ GpuSpec gpu_for_device(const DeviceInfo& device, const fs::path& gpus_dir, const
   return gpu;
 }
 
+Compiler compiler_for(const GpuSpec& gpu) {
+  Compiler compiler = find_compiler(gpu.emulated);
+  if (!gpu.emulated) compiler.target = nvcc_target(gpu);
+  return compiler;
+}
+
 }  // namespace soliton

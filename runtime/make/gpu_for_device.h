@@ -7,6 +7,7 @@
 
 #include "generator/gpu_spec.h"
 #include "layout/library.h"
+#include "runtime/compile/compiler.h"
 
 namespace soliton {
 
@@ -24,5 +25,8 @@ using MeasureBandwidth = std::function<double(const GpuSpec& gpu)>;
 /// file that is malformed, or a driver that says what cannot be; kNotFound if the cache cannot be written.
 GpuSpec gpu_for_device(const DeviceInfo& device, const std::filesystem::path& gpus_dir,
                        const std::filesystem::path& cache, const MeasureBandwidth& measure = nullptr);
+
+/// The compiler of a card, with the card's target, or of the emulation. Throws as find_compiler() does.
+Compiler compiler_for(const GpuSpec& gpu);
 
 }  // namespace soliton

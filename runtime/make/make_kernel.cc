@@ -12,17 +12,17 @@
 #include "models/error.h"
 #include "models/kept_file.h"
 #include "models/printing.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/places.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/device/card_name.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/device/kernel_library.h"
 #include "runtime/make/cache.h"
 #include "runtime/make/card_spec.h"
-#include "runtime/make/compiler.h"
 #include "runtime/make/gpu_for_device.h"
 #include "runtime/make/measure_bandwidth.h"
 #include "runtime/make/model_memory.h"
-#include "runtime/make/places.h"
-#include "runtime/make/scratch_folder.h"
 
 namespace soliton {
 namespace {

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include "generator/text_writer.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/device/kernel_library.h"
 #include "runtime/device/read_bandwidth.h"
 #include "runtime/make/cache.h"
-#include "runtime/make/compiler.h"
-#include "runtime/make/scratch_folder.h"
+#include "runtime/make/gpu_for_device.h"
 
 namespace soliton {
 namespace {

@@ -9,10 +9,10 @@
 #include "generator/gpu_spec.h"
 #include "models/kept_file.h"
 #include "models/model_config.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/places.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/doctor/cleaning.h"
-#include "runtime/make/compiler.h"
-#include "runtime/make/places.h"
-#include "runtime/make/scratch_folder.h"
 
 namespace soliton {
 namespace {

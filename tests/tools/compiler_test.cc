@@ -1,5 +1,5 @@
 // Kernels compiled outside the build: with the same options, and what is said when that fails.
-#include "runtime/make/compiler.h"
+#include "runtime/compile/compiler.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "models/kept_file.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/make/cache.h"
-#include "runtime/make/compiler.h"
-#include "runtime/make/scratch_folder.h"
 #include "tools/make_kernel_fixture.h"
 
 namespace soliton {

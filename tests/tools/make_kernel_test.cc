@@ -12,10 +12,10 @@
 #include "models/hf_config.h"
 #include "models/installation.h"
 #include "models/model_config.h"
+#include "runtime/compile/places.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/device/kernel_library.h"
 #include "runtime/make/measure_bandwidth.h"
-#include "runtime/make/places.h"
-#include "runtime/make/scratch_folder.h"
 #include "tools/make_kernel_fixture.h"
 
 namespace soliton {

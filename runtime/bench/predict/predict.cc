@@ -1,8 +1,8 @@
 #include "runtime/bench/predict/predict.h"
 
 #include "generator/generate.h"
+#include "runtime/compile/places.h"
 #include "runtime/make/gpu_for_device.h"
-#include "runtime/make/places.h"
 
 namespace soliton {
 

@@ -15,11 +15,12 @@
 #include "runtime/bench/measure.h"
 #include "runtime/bench/output.h"
 #include "runtime/bench/tune/search.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/places.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/device/read_bandwidth.h"
 #include "runtime/engine/engine.h"
-#include "runtime/make/compiler.h"
-#include "runtime/make/places.h"
-#include "runtime/make/scratch_folder.h"
+#include "runtime/make/gpu_for_device.h"
 #include "runtime/program/program.h"
 
 namespace soliton {

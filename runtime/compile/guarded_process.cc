@@ -1,6 +1,6 @@
 // See guarded_process.h. What runs between fork() and exec() calls only what is safe in a signal handler: other threads may hold
 // any lock at that moment.
-#include "runtime/make/guarded_process.h"
+#include "runtime/compile/guarded_process.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "runtime/make/places.h"
+#include "runtime/compile/places.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "runtime/make/scratch_folder.h"
+#include "runtime/compile/scratch_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,11 +1,8 @@
-#include "runtime/make/compiler.h"
-
-#include <unistd.h>
+#include "runtime/compile/compiler.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -16,7 +13,8 @@
 
 #include "models/error.h"
 #include "models/installation.h"
-#include "runtime/make/guarded_process.h"
+#include "runtime/compile/guarded_process.h"
+#include "runtime/compile/toolkit.h"
 
 namespace soliton {
 namespace {
@@ -24,50 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uintmax_t kLeastRoom = 1 << 20;  // of which no kernel can be made
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-bool is_program(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
-}
-
-/// The path of a program given by name or path, or nothing.
-std::optional<std::string> resolve(const std::string& program) {
-  if (program.find('/') != std::string::npos) {
-    return is_program(program) ? std::optional(program) : std::nullopt;
-  }
-  std::istringstream folders(environment("PATH"));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!folder.empty() && is_program(fs::path(folder) / program)) return fs::path(folder) / program;
-  }
-  return std::nullopt;
-}
-
-/// The program that an environment variable names; nothing if the variable is not set.
-std::optional<std::string> from_variable(const char* name) {
-  const std::string value = environment(name);
-  if (value.empty()) return std::nullopt;
-  const std::optional<std::string> program = resolve(value);
-  if (!program) {
-    throw Error(ExitCode::kNotFound, fmt::format("{}: expected a compiler, got {}", name, in_quotes(value)));
-  }
-  return program;
-}
-
-std::string find_nvcc() {
-  if (const auto program = from_variable("CUDACXX")) return *program;
-  const std::string home = environment("CUDA_HOME");
-  for (const std::string& candidate : {home.empty() ? std::string() : home + "/bin/nvcc", std::string("nvcc"),
-                                       std::string("/usr/local/cuda/bin/nvcc")}) {
-    if (const auto program = resolve(candidate)) return *program;
-  }
-  throw Error(ExitCode::kNotFound,
-              "nvcc: expected it in CUDACXX, CUDA_HOME, PATH or /usr/local/cuda/bin, found none");
-}
 
 std::vector<std::string> words(const char* text) {
   std::istringstream stream(text);
@@ -85,6 +39,7 @@ std::vector<std::string> command(const Compiler& compiler, const fs::path& folde
     add(words(SOLITON_NVCC_OPTIONS));
     add({"-gencode=" + compiler.target, "-I", sources / "templates", folder / "kernel.cu", "-o",
          folder / "kernel.so"});
+    if (const auto libraries = libraries_beside(compiler.program)) add({"-L", *libraries});
     return line;
   }
   add(words(SOLITON_EMULATION_OPTIONS));  // of the emulated kernels of the build; they end with -xc++
@@ -122,15 +77,9 @@ bool says_full(const std::string& line) {
 
 Compiler find_compiler(bool emulated) {
   if (!emulated) return {.program = find_nvcc(), .emulated = false};
-  if (const auto program = from_variable("CXX")) return {.program = *program, .emulated = true};
-  if (is_program(SOLITON_CXX)) return {.program = SOLITON_CXX, .emulated = true};
+  if (const auto program = program_from("CXX")) return {.program = *program, .emulated = true};
+  if (find_program(SOLITON_CXX)) return {.program = SOLITON_CXX, .emulated = true};
   throw Error(ExitCode::kNotFound, "CXX: expected a C++ compiler, got none, and " SOLITON_CXX " is gone");
-}
-
-Compiler compiler_for(const GpuSpec& gpu) {
-  Compiler compiler = find_compiler(gpu.emulated);
-  if (!gpu.emulated) compiler.target = nvcc_target(gpu);
-  return compiler;
 }
 
 void check_driver(const Compiler& compiler, int32_t driver_version) {

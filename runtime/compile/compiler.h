@@ -7,22 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "generator/gpu_spec.h"
-
 namespace soliton {
 
 struct Compiler {
   std::string program;
   bool emulated = false;
-  std::string target = {};  // of nvcc, as nvcc_target() has it
+  std::string target = {};  // of nvcc, what follows its -gencode=
 };
 
-/// nvcc from CUDACXX, CUDA_HOME, PATH or /usr/local/cuda/bin; for the emulation CXX or the compiler of the
-/// build. Throws Error (kNotFound).
+/// nvcc as find_nvcc() has it; for the emulation CXX or the compiler of the build. Throws Error (kNotFound).
 Compiler find_compiler(bool emulated);
-
-/// That of a card, with the card's target, or of the emulation. Throws as find_compiler() does.
-Compiler compiler_for(const GpuSpec& gpu);
 
 /// Throws Error (kMismatch) if the driver, whose version is counted as CUDA counts it (13000; 0: unknown), runs no code
 /// of the toolkit: one of an earlier major version.
