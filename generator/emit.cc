@@ -44,14 +44,14 @@ std::string join_names(const std::vector<GpuSpec>& cards, const char* separator)
 }
 
 std::string header(const std::vector<Plan>& plans) {
-  std::string command =
-      fmt::format("soliton-gen models/{}.yaml --gpu {}", plans[0].model, join_names(plans[0].cards, ","));
+  const std::string source = plans[0].source.empty() ? "MODEL" : plans[0].source;
+  std::string command = fmt::format("soliton-gen {} --gpu {}", source, join_names(plans[0].cards, ","));
   if (plans[0].limits.ptx) command += fmt::format(" --ptx compute_{}", plans[0].limits.compute_capability);
   if (plans[0].num_cards > 1) command += fmt::format(" --cards {}", plans[0].num_cards);
   if (plans[0].max_splits != kMaxSplits) command += fmt::format(" --max-splits {}", plans[0].max_splits);
   for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i)
     command += fmt::format("{}{}", i == 0 ? " --rows " : ",", plans[i].rows);
-  return fmt::format("// Generated from models/{0}.yaml for {1}. Do not edit; run: {2}", plans[0].model,
+  return fmt::format("// Generated from {} for {}. Do not edit; run: {}", source,
                      join_names(plans[0].cards, " and "), command);
 }
 

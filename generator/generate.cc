@@ -4,6 +4,7 @@
 
 #include "generator/emit.h"
 #include "generator/plan/verify.h"
+#include "generator/source_of.h"
 #include "models/check.h"
 
 namespace soliton {
@@ -35,6 +36,7 @@ Plan make_plan(const ModelConfig& model, const std::vector<GpuSpec>& gpus, const
   plan.gpu = name_of_target(gpus);
   plan.cards = gpus;
   plan.tuned = choices.tuned;
+  plan.source = source_of(model.path);
   place(plan, choices);
   predict(plan);
   dumps["3-plan" + suffix + ".txt"] = describe(plan);

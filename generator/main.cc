@@ -12,6 +12,9 @@
 #include "models/hf_config.h"
 #include "models/printing.h"
 #include "runtime/hub/fetch_model.h"
+#include "runtime/compile/compiler.h"
+#include "runtime/compile/places.h"
+#include "runtime/compile/scratch_folder.h"
 #include "runtime/program/nearest.h"
 
 namespace soliton {
@@ -59,11 +62,14 @@ ModelConfig read_model(const Options& options) {
   return model;
 }
 
-void write_model(const std::filesystem::path& path, const ModelConfig& model) {
-  const std::string text = format_model_config(model.name, model.facts, "Source: " + model.path + ".");
+void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   write_folder(folder, {{path.filename().string(), text}});
   print(fmt::format("{}: facts of {}\n", path.string(), model.path));
+}
+
+void write_model(const std::filesystem::path& path, const ModelConfig& model) {
+  write_file(path, format_model_config(model.name, model.facts, "Source: " + model.path + "."));
 }
 
 /// What the flags decide, and what is left open by the overrides, if there are any.
@@ -110,6 +116,28 @@ void find_folder(Options& options) {
 }
 
 int run(int argc, char** argv) {
+/// Compiles output/kernel.cu for the card into kernel.so beside it, which is replaced by a whole one or not at all.
+void compile(const std::filesystem::path& output, const GpuSpec& gpu) {
+  const std::filesystem::path sources = sources_folder();
+  Compiler compiler = find_compiler(gpu.emulated);
+  if (!gpu.emulated) compiler.target = nvcc_target(gpu);
+  const ScratchFolder scratch(output / ".compiling-");
+  for (const char* file : {"kernel.cu", "plan.h"})
+    std::filesystem::copy_file(output / file, scratch.path() / file);
+  const Compilation result = compile_kernel(compiler, scratch.path(), sources);
+  const std::filesystem::path log = output / "compiler.log";
+  const std::filesystem::path library = output / "kernel.so";
+  if (result.status != 0) {
+    std::error_code ignored;  // there is a complaint already
+    std::filesystem::rename(scratch.path() / log.filename(), log, ignored);
+    throw file_error(ExitCode::kMakeFailed, log.string(), "expected a kernel from {}, got status {}: {}",
+                     compiler.program, result.status, result.complaint);
+  }
+  if (!result.spills.empty()) say("soliton-gen: warning: {}: {}", library.string(), result.spills);
+  std::filesystem::rename(scratch.path() / library.filename(), library);
+  print(fmt::format("{}: compiled by {}\n", library.string(), compiler_version(compiler)));
+}
+
   std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
   find_folder(*options);
@@ -138,6 +166,8 @@ int run(int argc, char** argv) {
                     choices.tuned.empty() ? "" : "; tuned: " + choices.tuned));
   return 0;
 }
+  flush_stdout();  // compiling takes a while
+  if (options->compile) compile(output, generated.plan.limits);
 
 }  // namespace
 }  // namespace soliton

@@ -197,7 +197,11 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   app.add_flag("--offline", options.hub.is_offline, "Download nothing, as with HF_HUB_OFFLINE=1");
   bool no_tuned = false;
   app.add_flag("--no-tuned", no_tuned, "Ignore overrides in the folder tuned/ beside the model");
-  app.add_flag("--dry-run", options.dry_run, "Print the plan and write nothing");
+  app.add_flag(
+      "--compile", options.compile,
+      "Compile what is written into kernel.so beside it, by nvcc or, for the emulation, the C++ compiler");
+  app.add_flag("--dry-run", options.dry_run,
+               "Print the plan and write nothing");
   app.set_version_flag("--version", "soliton-gen " SOLITON_VERSION);
 
   try {
@@ -225,6 +229,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   if (options.write_model && options.dry_run) {
     throw usage_error(write_model.name(), "no --dry-run, which writes nothing", "both");
   }
+  if (options.compile && options.dry_run) {
+    throw usage_error("--compile", "no --dry-run, which writes nothing", "both");
+  }
+  if (options.compile && !gpu.text()) throw usage_error("--compile", "a --gpu to compile for", "none");
   if (!gpu.text() && !options.write_model) {
     throw usage_error(
         "--gpu", fmt::format("one of {} or a FILE.yaml", fmt::join(list_gpus(gpu_folder), ", ")), "nothing");

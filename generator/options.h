@@ -23,6 +23,7 @@ struct Options {
   PlanChoices choices;         // what the flags decide, and nothing else
   bool tuned = true;           // overrides are looked for
   bool dry_run = false;
+  bool compile = false;                       // what is written, into kernel.so beside it
   std::optional<std::filesystem::path> dump;  // folder for the plan after each pass
 };
 

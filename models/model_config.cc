@@ -267,7 +267,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
                    "experts",
                    "quantization",
                    "rope"});
-  const std::string name = yaml.name_of_file();
+  const std::string name = yaml.name();
   StatedFacts stated = {.file = path};
   read_fact(yaml, "hidden", &ModelFacts::hidden, stated);
   read_ffn(yaml, stated);

@@ -17,7 +17,7 @@ struct ModelConfig {
   ModelFacts facts;  // that have passed check()
 };
 
-/// Reads models/<name>.yaml. Throws Error: kNotFound if it cannot be read, kBadFile with file and line if a key is
+/// Reads models/<name>.yaml, or a file that is called otherwise. Throws Error: kNotFound if it cannot be read, kBadFile with file and line if a key is
 /// unknown, missing, of the wrong type or out of range, or if facts contradict each other.
 ModelConfig load_model_config(const std::filesystem::path& path);
 

@@ -339,7 +339,8 @@ StrictYaml StrictYaml::map(std::string_view key) const {
   return StrictYaml(file_, fmt::format("{}{}.", prefix_, key), entry->value, entry->line);
 }
 
-std::string StrictYaml::name_of_file() const {
+std::string StrictYaml::name() const {
+  constexpr size_t kMaxBytes = 128;  // with a card's name it is that of a folder
   const std::string name = text("name");
   const auto is_name_character = [](char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || c == '.' || c == '-' || c == '_';
@@ -347,6 +348,18 @@ std::string StrictYaml::name_of_file() const {
   if (!std::all_of(name.begin(), name.end(), is_name_character)) {
     throw error("name", "lower-case letters, digits, '.', '-' and '_'", show_text(name));
   }
+  // Neither a hidden file nor a flag.
+  if (name.starts_with('.') || name.starts_with('-')) {
+    throw error("name", "a letter or digit at its beginning", show_text(name));
+  }
+  if (name.empty() || name.size() > kMaxBytes) {
+    throw error("name", fmt::format("from 1 to {} characters", kMaxBytes), fmt::format("{}", name.size()));
+  }
+  return name;
+}
+
+std::string StrictYaml::name_of_file() const {
+  const std::string name = this->name();
   const std::string stem = std::filesystem::path(file_).stem().string();
   if (name != stem) throw error("name", fmt::format("{} as the file is called", show_text(stem)), name);
   return name;

@@ -86,8 +86,9 @@ class StrictYaml {
   /// A nested map.
   StrictYaml map(std::string_view key) const;
 
-  /// The value of `name`, which must be the file's name without extension: lower-case letters, digits, '.',
-  /// '-', '_', as it becomes part of folder names and generated text.
+  /// The value of `name`: lower-case letters, digits, '.', '-', '_', as it becomes part of folder names and generated text.
+  std::string name() const;
+  /// The same, which must be the file's name without extension.
   std::string name_of_file() const;
 
   /// Where a key that is there and has a scalar stands.

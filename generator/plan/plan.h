@@ -115,6 +115,7 @@ struct PlanBarrier {
 
 struct Plan {
   std::string model;
+  std::string source;          // what soliton-gen reads it from: "models/llama-3.1-8b.yaml"; empty: not known
   std::string gpu;             // or what several are called
   std::vector<GpuSpec> cards;  // that the library serves; limits are the first's
   std::string tuned;           // PlanChoices::tuned

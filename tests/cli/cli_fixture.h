@@ -36,6 +36,7 @@ inline constexpr int kBadFile = 4;
 inline constexpr int kMismatch = 5;
 inline constexpr int kDevice = 6;
 inline constexpr int kLimit = 7;
+inline constexpr int kMakeFailed = 8;
 inline constexpr int kNotVerified = 9;
 inline constexpr int kInterrupted = 130;
 

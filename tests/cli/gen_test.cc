@@ -4,6 +4,15 @@
 namespace soliton {
 namespace {
 
+/// The first line of a generated file, which says what it comes from, and the rest.
+std::string header(const fs::path& file) {
+  const std::string text = read_text(file);
+  return text.substr(0, text.find('\n'));
+}
+std::string without_header(const fs::path& file) {
+  return read_text(file).substr(header(file).size());
+}
+
 TEST_F(Cli, GenRefusesFlags) {
   expect_error("soliton-gen", {}, kUsage, "MODEL", "got nothing");
   expect_error("soliton-gen", {kTinyModel}, kUsage, "--gpu", "got nothing");
@@ -49,14 +58,56 @@ TEST_F(Cli, GenReadsHuggingFaceFolders) {
   };
   EXPECT_TRUE(line({"tiny-stories", "--gpu", "cpu", "-o", "a"}).starts_with("a: 4 CTAs"));
   line({kTinyModel, "--gpu", "cpu", "-o", "b"});
-  for (const char* name : {"kernel.cu", "plan.h", "plan.txt"}) {
-    EXPECT_EQ(read_text(path() / "a" / name), read_text(path() / "b" / name)) << name;
+  EXPECT_EQ(read_text(path() / "a" / "plan.txt"), read_text(path() / "b" / "plan.txt"));
+  for (const char* name : {"kernel.cu", "plan.h"}) {
+    EXPECT_EQ(without_header(path() / "a" / name), without_header(path() / "b" / name)) << name;
   }
+  EXPECT_EQ(header(path() / "a" / "plan.h"),
+            "// Generated from tiny-stories for cpu. Do not edit; run: soliton-gen tiny-stories --gpu cpu");
+  EXPECT_EQ(header(path() / "b" / "plan.h"),
+            "// Generated from models/tiny-stories.yaml for cpu. Do not edit; run: soliton-gen "
+            "models/tiny-stories.yaml --gpu cpu");
   // The folder's name is the model's, and the default place is named after it.
   fs::rename(model(), path() / "Tiny Stories");
   EXPECT_TRUE(line({"Tiny Stories/", "--gpu", "cpu"}).starts_with("generated/tiny-stories-cpu: "));
-  EXPECT_EQ(read_text(path() / "generated" / "tiny-stories-cpu" / "plan.h"),
-            read_text(path() / "b" / "plan.h"));
+  EXPECT_EQ(without_header(path() / "generated" / "tiny-stories-cpu" / "plan.h"),
+            without_header(path() / "b" / "plan.h"));
+  EXPECT_TRUE(header(path() / "generated" / "tiny-stories-cpu" / "plan.h")
+                  .starts_with("// Generated from \"Tiny Stories\" for cpu."));
+}
+
+TEST_F(Cli, GenTakesTheNameFromTheFileNotItsPath) {
+  fs::copy(kTinyModel, path() / "mine.yaml");
+  const Outcome outcome = run("soliton-gen", {"mine.yaml", "--gpu", "cpu"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("generated/tiny-stories-cpu: ")) << outcome.out;
+  EXPECT_TRUE(header(path() / "generated" / "tiny-stories-cpu" / "kernel.cu")
+                  .ends_with("run: soliton-gen mine.yaml --gpu cpu"));
+}
+
+TEST_F(Cli, GenCompiles) {
+  const auto compile = [&](const std::string& compiler) {
+    write_text(path() / "g++",
+               "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'g++ 1.2.3'; exit; fi\n" + compiler);
+    fs::permissions(path() / "g++", fs::perms::owner_all);
+    return run("soliton-gen", {kTinyModel, "--gpu", "cpu", "-o", "out", "--compile"},
+               {"CXX=" + (path() / "g++").string()});
+  };
+  const Outcome made = compile("for last; do :; done; echo made > $last");
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_TRUE(made.out.ends_with("\nout/kernel.so: compiled by g++-1.2.3\n")) << made.out;
+  EXPECT_EQ(read_text(path() / "out" / "kernel.so"), "made\n");
+  const Outcome failed =
+      compile("for last; do :; done; echo half > $last; echo 'x.h:1: error: no' >&2; exit 1");
+  EXPECT_EQ(failed.status, kMakeFailed);
+  EXPECT_NE(failed.err.find("out/compiler.log: expected a kernel from"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("got status 1: x.h:1: error: no"), std::string::npos) << failed.err;
+  EXPECT_EQ(read_text(path() / "out" / "kernel.so"), "made\n");  // a whole one, or none
+  EXPECT_EQ(std::distance(fs::directory_iterator(path() / "out"), fs::directory_iterator()), 5);
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "cpu", "--compile", "--dry-run"}, kUsage, "--compile",
+               "no --dry-run");
+  expect_error("soliton-gen", {"tiny-stories", "--write-model", "m.yaml", "--compile"}, kUsage, "--compile",
+               "a --gpu");
 }
 
 TEST_F(Cli, GenWritesTheFactsOfFolders) {
@@ -71,7 +122,7 @@ TEST_F(Cli, GenWritesTheFactsOfFolders) {
         Arguments{"tiny-stories", "--gpu", "cpu", "-o", "b", "--write-model", "tiny-stories.yaml"}}) {
     EXPECT_EQ(run("soliton-gen", arguments).status, 0);
   }
-  EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
+  EXPECT_EQ(without_header(path() / "a" / "plan.h"), without_header(path() / "b" / "plan.h"));
   EXPECT_EQ(read_text(path() / "tiny-stories.yaml"), text);
 }
 
@@ -85,7 +136,7 @@ TEST_F(Cli, GenTakesFoldersOfIntegers) {
   EXPECT_NE(read_text(path() / "int4.yaml").find("quantization:\n  bits: 4\n  group: 64\n"),
             std::string::npos);
   EXPECT_EQ(run("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "b"}).status, 0);
-  EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
+  EXPECT_EQ(without_header(path() / "a" / "plan.h"), without_header(path() / "b" / "plan.h"));
   EXPECT_NE(read_text(path() / "a" / "plan.h").find("WeightType::kInt4"), std::string::npos);
   EXPECT_EQ(run("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "c", "--rows", "1,8,16,32"}).status, 0);
   expect_error("soliton-gen", {"int4.yaml", "--gpu", "cpu", "-o", "d", "--rows", "64", "--copies", "lanes"},
@@ -102,7 +153,7 @@ TEST_F(Cli, GenTakesTheBitsOfTheCache) {
             0);
   EXPECT_NE(read_text(path() / "wide.yaml").find("kv_bits: 32\n"), std::string::npos);
   EXPECT_EQ(run("soliton-gen", {"wide.yaml", "--gpu", "cpu", "-o", "b"}).status, 0);
-  EXPECT_EQ(read_text(path() / "a" / "plan.h"), read_text(path() / "b" / "plan.h"));
+  EXPECT_EQ(without_header(path() / "a" / "plan.h"), without_header(path() / "b" / "plan.h"));
   EXPECT_NE(read_text(path() / "a" / "plan.h").find(".kv_parts = 2"), std::string::npos);
 }
 

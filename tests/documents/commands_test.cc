@@ -53,13 +53,12 @@ constexpr std::array kNotRun = {
     NotRun{"cmake --build build --target regenerate && cmake --build build --target cuda-kernels", kTime,
            "grep -q '^build regenerate: ' build/build.ninja && grep -q '^build cuda-kernels: ' "
            "build/build.ninja"},
-    NotRun{"nvcc -std=c++20 -O3 -gencode=arch=compute_90a,code=sm_90a -I templates -Xcompiler "
-           "-fPIC,-fvisibility=hidden -shared w4/kernel.cu -o w4.so",
-           "needs nvcc", "test -f w4/kernel.cu && test -f w4/plan.h"},
+    NotRun{"build/soliton-gen models/llama-3.1-8b.yaml --gpu h200 --window 4 -o w4 --compile", "needs nvcc",
+           "build/soliton-gen models/llama-3.1-8b.yaml --gpu h200 --window 4 -o w4"},
     NotRun{"nvcc -std=c++20 -O3 -gencode=arch=compute_80,code=compute_80 -I templates -Xcompiler "
            "-fPIC,-fvisibility=hidden -shared compute80/kernel.cu -o compute80.so",
            "needs nvcc", "grep -q 'ptx = true' compute80/plan.h"},
-    NotRun{"build/soliton-bench -k w4.so --random-weights -n 128 -d 128", kCard,
+    NotRun{"build/soliton-bench -k w4/kernel.so --random-weights -n 128 -d 128", kCard,
            "build/soliton-bench -k build/kernels/tiny-stories-cpu.so --random-weights -n 1 -d 8 -r 1"},
     // runtime/chat/README.md
     NotRun{"build/soliton-chat --verify models/tiny-stories", "is what a test of soliton-chat does", ""},

@@ -396,8 +396,8 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
               "experts, quantization, rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
-  EXPECT_EQ(parse_error(with(kGood, "name: m", "name: n")),
-            refusal(1, "name: expected m as the file is called, got n"));
+  EXPECT_EQ(parse_error(with(kGood, "name: m", "name: M")),
+            refusal(1, "name: expected lower-case letters, digits, '.', '-' and '_', got M"));
 }
 
 TEST(ModelConfig, EveryShippedModelLoads) {

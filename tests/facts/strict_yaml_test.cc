@@ -237,6 +237,22 @@ TEST(StrictYaml, NameMustBeThatOfTheFile) {
             "4 Llama.yaml:1: name: expected lower-case letters, digits, '.', '-' and '_', got Llama");
 }
 
+TEST(StrictYaml, NamesAreThoseOfFilesThatCouldBe) {
+  const auto name_error = [](const std::string& name) {
+    return error_of([&] { StrictYaml::parse("name: " + name, "x.yaml").name(); });
+  };
+  EXPECT_EQ(name_error("llama-3.1_8b"), "no error");
+  EXPECT_EQ(name_error(std::string(128, 'a')), "no error");
+  EXPECT_EQ(name_error(std::string(129, 'a')),
+            "4 x.yaml:1: name: expected from 1 to 128 characters, got 129");
+  EXPECT_EQ(name_error("'a/b'"),
+            "4 x.yaml:1: name: expected lower-case letters, digits, '.', '-' and '_', got a/b");
+  for (const std::string name : {"..", "-o"}) {
+    EXPECT_EQ(name_error("'" + name + "'"),
+              "4 x.yaml:1: name: expected a letter or digit at its beginning, got " + name);
+  }
+}
+
 TEST(StrictYaml, RefusesFilesThatCannotBeRead) {
   const TemporaryFolder folder;
   const std::string missing = (folder.path() / "missing.yaml").string();

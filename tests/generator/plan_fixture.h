@@ -15,6 +15,7 @@
 #include "generator/plan/kernel_plan.h"
 #include "generator/plan/plan.h"
 #include "generator/plan/verify.h"
+#include "generator/source_of.h"
 
 namespace soliton {
 
@@ -41,6 +42,7 @@ inline PlanChoices shipped_choices(const std::string& model, const std::string& 
 /// A plan as generate() makes it, not verified.
 inline Plan make_plan(const ModelConfig& model, const GpuSpec& gpu, const PlanChoices& choices = {}) {
   Plan plan = partition(step_of(model.facts, gpu, choices), model, gpu, choices);
+  plan.source = source_of(model.path);
   place(plan, choices);
   predict(plan);
   return plan;

@@ -21,7 +21,7 @@ class NumberWalk {
   NumberWalk(Visit visit, int step) : visit_(visit), step_(step) {}
 
   void plan(Plan& plan) {
-    auto& [model, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
+    auto& [model, source, gpu, cards, tuned, facts, limits, rows, num_ctas, num_cards, copies, consumer_warps,
            producer_warps, ring_slots, window, waiting_window, prefetch_pages, tile_slots, chunk_columns,
            min_pages_per_split, max_splits, sync, registers_per_thread, input_buffers, max_query_tiles,
            warp_dims, shares_registers, warpgroups, vectors, squares, block, block_squares, num_norms, layers,
