@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "generator/draw_plan.h"
 #include "generator/generate.h"
 #include "generator/options.h"
 #include "generator/overrides.h"
@@ -11,10 +12,10 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/printing.h"
-#include "runtime/hub/fetch_model.h"
 #include "runtime/compile/compiler.h"
 #include "runtime/compile/places.h"
 #include "runtime/compile/scratch_folder.h"
+#include "runtime/hub/fetch_model.h"
 #include "runtime/program/nearest.h"
 
 namespace soliton {
@@ -65,11 +66,11 @@ ModelConfig read_model(const Options& options) {
 void write_file(const std::filesystem::path& path, const std::string& text) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   write_folder(folder, {{path.filename().string(), text}});
-  print(fmt::format("{}: facts of {}\n", path.string(), model.path));
 }
 
 void write_model(const std::filesystem::path& path, const ModelConfig& model) {
   write_file(path, format_model_config(model.name, model.facts, "Source: " + model.path + "."));
+  print(fmt::format("{}: facts of {}\n", path.string(), model.path));
 }
 
 /// What the flags decide, and what is left open by the overrides, if there are any.
@@ -115,7 +116,6 @@ void find_folder(Options& options) {
   if (is_file) check_file(options.model);
 }
 
-int run(int argc, char** argv) {
 /// Compiles output/kernel.cu for the card into kernel.so beside it, which is replaced by a whole one or not at all.
 void compile(const std::filesystem::path& output, const GpuSpec& gpu) {
   const std::filesystem::path sources = sources_folder();
@@ -138,6 +138,7 @@ void compile(const std::filesystem::path& output, const GpuSpec& gpu) {
   print(fmt::format("{}: compiled by {}\n", library.string(), compiler_version(compiler)));
 }
 
+int run(int argc, char** argv) {
   std::optional<Options> options = parse_options(argc, argv, std::cout);
   if (!options) return 0;
   find_folder(*options);
@@ -152,6 +153,7 @@ void compile(const std::filesystem::path& output, const GpuSpec& gpu) {
   const PlanChoices choices = choose(*options, gpus.front());
   const Generated generated = generate_and_dump(*options, model, gpus, choices);
   warn_of_memory(generated.plan);
+  if (options->svg) write_file(*options->svg, draw(generated.plan));
   if (options->dry_run) {
     print(generated.files.at("plan.txt"));
     return 0;
@@ -164,10 +166,10 @@ void compile(const std::filesystem::path& output, const GpuSpec& gpu) {
   print(fmt::format("{}: {} CTAs, {} pages in flight, {:.1f} us a token predicted{}\n", output.string(),
                     generated.plan.num_ctas, generated.plan.window, predicted_token_us(generated.plan, 0),
                     choices.tuned.empty() ? "" : "; tuned: " + choices.tuned));
-  return 0;
-}
   flush_stdout();  // compiling takes a while
   if (options->compile) compile(output, generated.plan.limits);
+  return 0;
+}
 
 }  // namespace
 }  // namespace soliton

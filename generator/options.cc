@@ -190,6 +190,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
       app, "--write-model", "FILE.yaml",
       "Write the facts of a Hugging Face folder or GGUF file as YAML; --gpu is not needed then");
   ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
+  ValueFlag svg(app, "--svg", "FILE.svg",
+                "Draw the plan of the first kernel: phases by CTA and time, bytes, and the ring");
   ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
   ValueFlag revision(app, "--revision", "REVISION",
                      "Branch, tag or commit of a model that is named as on Hugging Face; else main");
@@ -201,7 +203,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
       "--compile", options.compile,
       "Compile what is written into kernel.so beside it, by nvcc or, for the emulation, the C++ compiler");
   app.add_flag("--dry-run", options.dry_run,
-               "Print the plan and write nothing");
+               "Print the plan and write nothing but what --dump and --svg name");
   app.set_version_flag("--version", "soliton-gen " SOLITON_VERSION);
 
   try {
@@ -260,6 +262,10 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   options.choices.copies = read_copies(copies);
   options.tuned = !no_tuned;
   options.dump = dump.path();
+  options.svg = svg.path();
+  if (options.svg && options.svg->extension() != ".svg")
+    throw usage_error(svg.name(), "a FILE.svg", show_text(*svg.text()));
+  if (options.svg && !gpu.text()) throw usage_error(svg.name(), "a --gpu to plan for", "none");
   return options;
 }
 

@@ -24,6 +24,7 @@ struct Options {
   bool tuned = true;           // overrides are looked for
   bool dry_run = false;
   bool compile = false;                       // what is written, into kernel.so beside it
+  std::optional<std::filesystem::path> svg;   // file for a picture of the plan
   std::optional<std::filesystem::path> dump;  // folder for the plan after each pass
 };
 

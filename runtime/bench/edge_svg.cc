@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "runtime/bench/edge.h"
+#include "runtime/program/svg.h"
 
 namespace soliton {
 namespace {
@@ -25,34 +26,6 @@ constexpr int kFactHeight = 20;
 constexpr int kFactNameWidth = 170;
 constexpr size_t kLineCharacters = 95;  // of 8 pixels, which few are wider than
 constexpr size_t kFactCharacters = 74;
-
-// Those of plot.py.
-constexpr const char* kBlue = "#1f77b4";
-constexpr const char* kOrange = "#ff7f0e";
-constexpr const char* kGrid = "#e6e6e6";
-constexpr const char* kBlack = "#000000";
-constexpr const char* kGrey = "#666666";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      default:
-        // Control characters are none in XML, not even escaped.
-        out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 /// Lines of at most `width` characters, cut between words; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
@@ -101,20 +74,20 @@ class Page {
  public:
   void heading(const std::string& text) {
     y_ += 26;
-    add_text(kMargin, y_, text, 20, kBlack, "font-weight=\"bold\"");
+    picture_.text(kMargin, y_, text, 20, kSvgBlack, "font-weight=\"bold\"");
     y_ += 4;
   }
   void paragraph(const std::string& text) {
     for (const std::string& line : wrapped(text, kLineCharacters)) {
       y_ += kFactHeight;
-      add_text(kMargin, y_, line, 13, kGrey);
+      picture_.text(kMargin, y_, line, 13, kSvgGrey);
     }
   }
 
   void chart(const std::string& title, const std::vector<Entry>& entries) {
     if (entries.empty()) return;
     y_ += 40;
-    add_text(kMargin, y_, title, 15, kBlack, "font-weight=\"bold\"");
+    picture_.text(kMargin, y_, title, 15, kSvgBlack, "font-weight=\"bold\"");
     y_ += 10;
     double most = 0;
     for (const Entry& entry : entries) {
@@ -126,9 +99,9 @@ class Page {
     const auto x_of = [&](double us) { return kChartLeft + kChartWidth * us / end; };
     const int bottom = y_ + kEntryHeight * static_cast<int>(entries.size());
     for (int i = 0; i * step <= end * (1 + 1e-9); ++i) {
-      add_line(x_of(i * step), y_, x_of(i * step), bottom, i == 0 ? kBlack : kGrid);
-      add_text(x_of(i * step), bottom + 16, i == 0 ? "0" : show_time(i * step), 11, kGrey,
-               "text-anchor=\"middle\"");
+      picture_.line(x_of(i * step), y_, x_of(i * step), bottom, i == 0 ? kSvgBlack : kSvgGrid);
+      picture_.text(x_of(i * step), bottom + 16, i == 0 ? "0" : show_time(i * step), 11, kSvgGrey,
+                    "text-anchor=\"middle\"");
     }
     for (const Entry& entry : entries) add_entry(entry, x_of);
     y_ = bottom + 20;
@@ -137,62 +110,47 @@ class Page {
   void facts(const std::vector<std::pair<std::string, std::string>>& facts) {
     y_ += 14;
     for (const auto& [name, value] : facts) {
-      add_text(kMargin, y_ + kFactHeight, name, 13, kGrey);
+      picture_.text(kMargin, y_ + kFactHeight, name, 13, kSvgGrey);
       for (const std::string& line : wrapped(value, kFactCharacters)) {
         y_ += kFactHeight;
-        add_text(kMargin + kFactNameWidth, y_, line, 13, kBlack);
+        picture_.text(kMargin + kFactNameWidth, y_, line, 13, kSvgBlack);
       }
     }
   }
 
   std::string finish() {
     y_ += kMargin;
-    return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\">\n"
-        "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n{2}</svg>\n",
-        kPageWidth, y_, body_);
+    return picture_.finish(kPageWidth, y_);
   }
 
  private:
-  void add_text(double x, double y, std::string_view text, int size, const char* colour,
-                const char* more = "") {
-    body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" fill=\"{}\" {}>{}</text>\n", x, y,
-                         size, colour, more, escaped(text));
-  }
-  void add_line(double x1, double y1, double x2, double y2, const char* colour, const char* more = "") {
-    body_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" {}/>\n",
-                         x1, y1, x2, y2, colour, more);
-  }
-
   void add_entry(const Entry& entry, const std::function<double(double)>& x_of) {
     const double middle = y_ + kEntryHeight / 2.0;
-    add_text(kChartLeft - 8, middle + 4, entry.label, 12, kBlack, "text-anchor=\"end\"");
-    body_ +=
-        fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n", kChartLeft,
-                    middle - kBarHeight / 2.0, x_of(entry.bar_us) - kChartLeft, kBarHeight, kBlue);
+    picture_.text(kChartLeft - 8, middle + 4, entry.label, 12, kSvgBlack, "text-anchor=\"end\"");
+    picture_.add(fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n",
+                             kChartLeft, middle - kBarHeight / 2.0, x_of(entry.bar_us) - kChartLeft,
+                             kBarHeight, kSvgBlue));
     for (const Mark& mark : entry.marks) add_mark(mark, x_of(mark.us), middle);
-    add_text(kChartLeft + kChartWidth + 12, middle + 4, entry.value, 12, kBlack);
+    picture_.text(kChartLeft + kChartWidth + 12, middle + 4, entry.value, 12, kSvgBlack);
     y_ += kEntryHeight;
   }
 
   void add_mark(const Mark& mark, double x, double middle) {
-    body_ += fmt::format("<g><title>{}: {}</title>", escaped(mark.name), show_time(mark.us));
+    picture_.add(fmt::format("<g><title>{}: {}</title>", svg_escaped(mark.name), show_time(mark.us)));
     if (mark.is_prediction) {
-      add_line(x, middle - kBarHeight, x, middle + kBarHeight, kOrange, "stroke-width=\"2.5\"");
+      picture_.line(x, middle - kBarHeight, x, middle + kBarHeight, kSvgOrange, "stroke-width=\"2.5\"");
     } else {
-      body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\" stroke=\"{}\"/>\n", x,
-                           middle,
-                           mark.name == "p90"   ? "#ffffff"
-                           : mark.name == "p99" ? kGrey
-                                                : kBlack,
-                           kBlack);
+      picture_.add(fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\" stroke=\"{}\"/>\n",
+                               x, middle,
+                               mark.name == "p90"   ? "#ffffff"
+                               : mark.name == "p99" ? kSvgGrey
+                                                    : kSvgBlack,
+                               kSvgBlack));
     }
-    body_ += "</g>\n";
+    picture_.add("</g>\n");
   }
 
-  std::string body_;
+  SvgPicture picture_;
   int y_ = kMargin / 2;
 };
 

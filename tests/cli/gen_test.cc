@@ -225,6 +225,20 @@ TEST_F(Cli, GenWritesNothingOfARefusedPlan) {
                "--consumer-warps", "got 3");
 }
 
+TEST_F(Cli, GenDrawsThePlan) {
+  const Arguments arguments{kTinyModel, "--gpu", "h200", "--dry-run", "--svg", "new/plan.svg"};
+  EXPECT_EQ(run("soliton-gen", arguments).status, 0);
+  const std::string picture = read_text(path() / "new" / "plan.svg");
+  EXPECT_TRUE(picture.ends_with("</svg>\n"));
+  EXPECT_NE(picture.find(">tiny-stories on h200: a token in "), std::string::npos);
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "h200", "--svg", "plan.png"}, kUsage, "--svg",
+               "got plan.png");
+  write_text(path() / "file", "");
+  expect_error("soliton-gen", {kTinyModel, "--gpu", "h200", "--svg", "file/plan.svg"}, kNotFound, "file",
+               "a file where");
+  EXPECT_FALSE(fs::exists(path() / "generated"));
+}
+
 TEST_F(Cli, GenWritesNothingOnADryRun) {
   const std::set<std::string> before = folder_.files();
   for (const Arguments& output : {Arguments{}, Arguments{"-o", "out"}}) {
