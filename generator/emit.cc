@@ -172,6 +172,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.o_bias) out.line(".o_bias = true,");
     out.line(".head_norm = {},", shape.head_norm);
     if (shape.joint_norm) out.line(".joint_norm = true,");
+    if (shape.head_norm_last) out.line(".head_norm_last = true,");
     if (shape.norms != NormPlacement::kBefore)
       out.line(".norms = NormPlacement{{{}}},  // {}", static_cast<int>(shape.norms),
                kNormPlacementNames[static_cast<int>(shape.norms)]);
@@ -184,6 +185,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.logit_scale != 1) out.line(".logit_scale = {},", literal(shape.logit_scale));
     if (shape.logit_soft_cap != 0) out.line(".logit_soft_cap = {},", literal(shape.logit_soft_cap));
     if (shape.rope_tables != 1) out.line(".rope_tables = {},", shape.rope_tables);
+    if (shape.query_table != 0) out.line(".query_table = {},", shape.query_table);
     if (shape.attention.soft_cap != 0) {
       out.line(".attention = {{.soft_cap = {}{}}},", literal(shape.attention.soft_cap),
                shape.attention.sinks ? ", .sinks = true" : "");
@@ -200,6 +202,19 @@ void write_shape(const Plan& plan, TextWriter& out) {
   });
   out.line("}};");
   out.blank();
+}
+
+/// Of longrope.
+void write_rope_factors(const ModelFacts& facts, TextWriter& out) {
+  if (facts.rope_kind != RopeKind::kLongrope) return;
+  const auto write = [&](const char* name, std::span<const float> factors) {
+    std::vector<std::string> texts;
+    for (const float factor : factors.first(static_cast<size_t>(rotated_pairs(facts))))
+      texts.push_back(literal(factor));
+    out.line(".{} = {{{}}},", name, fmt::join(texts, ", "));
+  };
+  write("rope_short_factors", facts.rope_short_factors);
+  write("rope_long_factors", facts.rope_long_factors);
 }
 
 /// What the library says of all its kernels.
@@ -236,6 +251,7 @@ void write_facts(const Plan& plan, TextWriter& out) {
         if (lists_ropes(plan.facts))
           out.line(".layer_rope = {{{}}},",
                    fmt::join(std::span(plan.facts.layer_rope).first(plan.facts.num_layers), ", "));
+        write_rope_factors(plan.facts, out);
       });
       out.line("}},");
     });

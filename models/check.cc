@@ -12,6 +12,7 @@
 
 #include "layout/weight_format.h"
 #include "models/check_layers.h"
+#include "models/check_rope.h"
 #include "models/limits.h"
 
 namespace soliton {
@@ -36,7 +37,8 @@ bool rotates_some(const ModelFacts& facts) {
   return facts.rope_dims != 0;
 }
 bool has_original_context(const ModelFacts& facts) {
-  return facts.rope_kind == RopeKind::kLlama3 || facts.rope_kind == RopeKind::kYarn;
+  return facts.rope_kind == RopeKind::kLlama3 || facts.rope_kind == RopeKind::kYarn ||
+         facts.rope_kind == RopeKind::kLongrope;
 }
 
 /// What has no limit but its type.
@@ -73,6 +75,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::o_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::head_norm, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::joint_norm, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::head_norm_last, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::sinks, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::norms, AnyNamed{kNormPlacementNames}},
     Rule{&ModelFacts::norm_offset, IntegerChoice{kNoOrYes}},
@@ -120,6 +123,8 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::rope_beta_slow, kRopeBetaLimit},
     Rule{&ModelFacts::rope_attention_factor, kRopeAttentionFactorLimit},
     Rule{&ModelFacts::rope_local_theta, kRopeThetaLimit, has_local_rope},
+    Rule{&ModelFacts::query_scale_beta, kQueryScaleLimit},
+    Rule{&ModelFacts::query_scale_context, kContextLimit, scales_queries},
 };
 
 /// Whether a size may be some model's, if not one that kernels can be generated for.
@@ -163,18 +168,6 @@ void check_limit(const StatedFacts& stated, const Rule& rule) {
       rule.limit);
 }
 
-/// The key without those that it is nested in.
-std::string last_word(const std::string& key) {
-  return key.substr(key.rfind('.') + 1);
-}
-
-/// Both bound a band whose width divides.
-void check_above(const StatedFacts& stated, double ModelFacts::*high, double ModelFacts::*low) {
-  if (stated.facts.*high > stated.facts.*low) return;
-  throw refusal(ExitCode::kBadFile, stated.place(high),
-                fmt::format("a number above {} = {}", last_word(stated.place(low).key), stated.facts.*low));
-}
-
 /// Where experts stand side by side they have whole blocks in bf16; of integers they are widened.
 void check_experts(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
@@ -208,9 +201,13 @@ void check_experts(const StatedFacts& stated) {
   }
 }
 
-void check_joint_norm(const StatedFacts& stated) {
+void check_head_norms(const StatedFacts& stated) {
   constexpr int kMostDims = 65536;  // of q and k, so that a lane polls at most 32 groups of sums
   const ModelFacts& facts = stated.facts;
+  if (facts.head_norm_last != 0 && (facts.head_norm == 0 || facts.joint_norm != 0)) {
+    throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::head_norm_last),
+                  "false where heads are not normed each by itself");
+  }
   if (facts.joint_norm == 0) return;
   if (facts.head_norm == 0)
     throw refusal(ExitCode::kBadFile, stated.place(&ModelFacts::joint_norm),
@@ -283,27 +280,17 @@ void check_together(const StatedFacts& stated) {
                   "64, 128 or 256 where heads are normed");
   }
   check_blocks(stated);
-  check_joint_norm(stated);
+  check_head_norms(stated);
   check_weights(stated);
-  if (facts.rope_dims > facts.head_dim) {
-    throw refusal(
-        ExitCode::kBadFile, stated.place(&ModelFacts::rope_dims),
-        fmt::format("at most {} = {}", last_word(stated.place(&ModelFacts::head_dim).key), facts.head_dim));
-  }
+  check_rope(stated);
   check_experts(stated);
-  // Frequencies between the two are interpolated.
-  if (facts.rope_kind == RopeKind::kLlama3) {
-    check_above(stated, &ModelFacts::rope_high_freq_factor, &ModelFacts::rope_low_freq_factor);
-  }
-  if (facts.rope_kind == RopeKind::kYarn) {
-    check_above(stated, &ModelFacts::rope_beta_fast, &ModelFacts::rope_beta_slow);
-  }
 }
 
 /// The key that models/*.yaml have for it.
 std::string key_of(const Fact& fact) {
   static const ModelFacts facts = {.o_bias = 1,  // so that all are visited
                                    .joint_norm = 1,
+                                   .head_norm_last = 1,
                                    .sinks = 1,
                                    .norms = 1,
                                    .norm_offset = 1,
@@ -327,7 +314,8 @@ std::string key_of(const Fact& fact) {
                                    .attention_soft_cap = 1,
                                    .logit_scale = 0,
                                    .logit_soft_cap = 1,
-                                   .rope_local_theta = 1};
+                                   .rope_local_theta = 1,
+                                   .query_scale_beta = 1};
   const void* const wanted = std::visit([](auto member) -> const void* { return &(facts.*member); }, fact);
   std::string found;
   for_each_fact(facts, [&](const char* name, const auto& value) {
@@ -409,6 +397,7 @@ void check_same(const StatedFacts& stated, const ModelFacts& expected, const std
                   fmt::format("{} ({})", show_fact(expected, rule), whose));
   }
   check_same_layers(stated, expected, whose);
+  check_same_factors(stated, expected, whose);
 }
 
 void check(const StatedFacts& stated) {

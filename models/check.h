@@ -1,6 +1,7 @@
 // The one check that facts of a model pass, whichever file they were read from.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <variant>
@@ -24,9 +25,10 @@ struct StatedFacts {
   ExitCode unsupported = ExitCode::kBadFile;
   ModelFacts facts = {};
   std::vector<std::pair<Fact, Place>> places = {};
-  size_t listed_layers = 0;  // for how many layers `ffn` was stated; 0: for all
-  Place windows_place = {};  // where windows of layers are stated,
-  Place ropes_place = {};    // and what rotates their heads
+  size_t listed_layers = 0;                  // for how many layers `ffn` was stated; 0: for all
+  Place windows_place = {};                  // where windows of layers are stated,
+  Place ropes_place = {};                    // and what rotates their heads
+  std::array<Place, 2> factors_places = {};  // of longrope, of short contexts and of long ones
 
   /// What is stated last counts. Integers beyond 32 bits become the nearest that fits, which no limit allows.
   void state(int32_t ModelFacts::*fact, int64_t value, Place place);
@@ -42,6 +44,9 @@ struct StatedFacts {
 
   /// What rotates the heads of the layers, each a LayerRope; they take turns likewise.
   void state_ropes(const std::vector<int64_t>& ropes, Place place);
+
+  /// Longrope's factors of each pair, of contexts that are longer than the original one or are not.
+  void state_rope_factors(bool is_long, const std::vector<double>& factors, Place place);
 
   /// Experts of all layers are in MXFP4. Behind the other facts of layers.
   void state_mxfp4_experts(const Place& place);

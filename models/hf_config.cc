@@ -1,5 +1,3 @@
-// config.json has two schemas: rope_theta and rope_scaling at the top, or both inside rope_parameters, which
-// may be nested by layer type. A file that states both has to state the same.
 #include "models/hf_config.h"
 
 #include <fmt/format.h>
@@ -17,6 +15,7 @@
 #include "models/hf_generation.h"
 #include "models/hf_layers.h"
 #include "models/hf_members.h"
+#include "models/hf_rope.h"
 #include "models/limits.h"
 #include "models/mapped_file.h"
 #include "models/strict_json.h"
@@ -27,8 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr double kMaxScale = 1e15;  // of yarn's mscale, which is no fact
-
 /// One for all layers, or a list.
 void read_ffn(const JsonView& view, StatedFacts& stated) {
   if (!view.is_array() || view.array_size() == 0) return read_fact(view, &ModelFacts::ffn, stated);
@@ -37,10 +34,6 @@ void read_ffn(const JsonView& view, StatedFacts& stated) {
   Place place = view.place();
   place.got = fmt::format("[{}]", fmt::join(ffns, ", "));
   stated.state_layers(ffns, std::move(place));
-}
-
-double number_or(const JsonView& view, double fallback, double min, double max) {
-  return view.is_null() ? fallback : view.number(min, max);
 }
 
 const Family& read_family(const JsonView& config) {
@@ -70,28 +63,6 @@ const Family& read_family(const JsonView& config) {
                            model_type.describe());
   }
   return **family;
-}
-
-/// Tokens that each one attends to, itself among them, if the model says so; whether in all layers or some is the same
-/// here.
-std::optional<int32_t> read_sliding_window(const JsonView& config, const Family& family) {
-  if (family.window == Window::kNone || family.window == Window::kLayers) return std::nullopt;
-  if (family.window == Window::kSwitched && !boolean_or(config["use_sliding_window"], false))
-    return std::nullopt;
-  if (is_absent(config, "sliding_window")) return family.absent_window;
-  const JsonView view = config["sliding_window"];
-  if (view.is_null()) return std::nullopt;
-  return static_cast<int32_t>(view.integer(1, std::numeric_limits<int32_t>::max()));
-}
-
-/// A window that never leaves a token out is none: up to its width the model attends to everything.
-bool end_context_with_window(const JsonView& config, const Family& family, StatedFacts& stated) {
-  const std::optional<int32_t> window = read_sliding_window(config, family);
-  if (!window || *window >= stated.facts.max_context) return false;
-  Place place = config["sliding_window"].place();
-  place.got = fmt::format("{}", *window);
-  stated.state(&ModelFacts::max_context, *window, std::move(place));
-  return true;
 }
 
 void refuse_unsupported(const JsonView& config, const Family& family) {
@@ -151,6 +122,7 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   state_either(&ModelFacts::sinks, nullptr, family.sinks, "sinks");
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");
+  state_either(&ModelFacts::head_norm_last, nullptr, family.head_norm_last, "weights of heads' norms last");
   state_either(&ModelFacts::norm_offset, nullptr, family.norm_offset, "norms by 1 + weight");
   Place placement = part_of(family_place, "norms");
   placement.got = kNormPlacementNames[static_cast<int32_t>(family.norms)];
@@ -160,131 +132,6 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   read_activation(config, family, stated);
   read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
   if (family.read_further != nullptr) family.read_further(config, stated);
-}
-
-/// The object that describes RoPE, whichever schema it comes from; may be null.
-JsonView find_rope(const JsonView& config, const Family& family) {
-  const JsonView scaling = config["rope_scaling"];
-  const JsonView parameters = config["rope_parameters"];
-  if (parameters.is_null()) return scaling;
-  if (!scaling.is_null() && scaling.object() != parameters.object()) {
-    throw scaling.error("expected what rope_parameters says, or nothing; got something else");
-  }
-  const json& members = parameters.object();
-  const bool nested = !members.empty() && std::all_of(members.begin(), members.end(),
-                                                      [](const json& member) { return member.is_object(); });
-  if (!nested) return parameters;
-  if (family.ropes == Ropes::kOfWindows && members.contains("full_attention"))
-    return parameters["full_attention"];
-  for (const json& member : members) {
-    if (member != members.front()) {
-      throw parameters.error(ExitCode::kMismatch, "expected the same for every layer type, got differences");
-    }
-  }
-  return parameters[members.begin().key()];
-}
-
-/// From rope_type or its older name `type`.
-RopeKind read_rope_kind(const JsonView& rope) {
-  const JsonView current = rope["rope_type"];
-  const JsonView legacy = rope["type"];
-  if (!current.is_null() && !legacy.is_null() && current.string() != legacy.string()) {
-    throw legacy.error("expected what rope_type says, {}, got {}", current.describe(), legacy.describe());
-  }
-  const JsonView view = current.is_null() ? legacy : current;
-  if (view.is_null()) {
-    if (!rope["factor"].is_null()) throw current.error("expected a string beside factor, got nothing");
-    return RopeKind::kDefault;
-  }
-  std::vector<std::string> known;
-  for (const RopeKind kind : {RopeKind::kDefault, RopeKind::kLlama3, RopeKind::kLinear, RopeKind::kYarn}) {
-    if (view.string() == rope_name(kind)) return kind;
-    known.push_back(in_quotes(rope_name(kind)));
-  }
-  throw view.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
-                   view.describe());
-}
-
-void read_llama3_rope(const JsonView& rope, StatedFacts& stated) {
-  read_fact(rope["factor"], &ModelFacts::rope_factor, stated);
-  read_fact(rope["low_freq_factor"], &ModelFacts::rope_low_freq_factor, stated);
-  read_fact(rope["high_freq_factor"], &ModelFacts::rope_high_freq_factor, stated);
-  read_fact(rope["original_max_position_embeddings"], &ModelFacts::rope_original_context, stated);
-}
-
-/// The context may be stated as it was before it was stretched: what is stretched to counts if it is longer.
-void stretch_context(const JsonView& rope, StatedFacts& stated) {
-  const ModelFacts& facts = stated.facts;
-  if (!kRopeFactorLimit.contains(facts.rope_factor)) return;  // check() says so
-  const auto stretched = static_cast<int64_t>(facts.rope_factor * facts.rope_original_context);
-  if (stretched <= facts.max_context) return;
-  Place place = stated.place(&ModelFacts::max_context);
-  place.got += fmt::format(", stretched to {} by {}", stretched, rope["factor"].place().key);
-  stated.state(&ModelFacts::max_context, stretched, place);
-}
-
-/// As transformers reads it.
-void read_yarn_rope(const JsonView& rope, StatedFacts& stated) {
-  ModelFacts& facts = stated.facts;
-  read_fact_or(rope["original_max_position_embeddings"], &ModelFacts::rope_original_context,
-               facts.max_context, stated);
-  const double implied_factor = std::max(1.0, double(facts.max_context) / facts.rope_original_context);
-  read_fact_or(rope["factor"], &ModelFacts::rope_factor, implied_factor, stated);
-  read_fact_or(rope["beta_fast"], &ModelFacts::rope_beta_fast, facts.rope_beta_fast, stated);
-  read_fact_or(rope["beta_slow"], &ModelFacts::rope_beta_slow, facts.rope_beta_slow, stated);
-  const JsonView truncate = rope["truncate"];
-  state_flag(&ModelFacts::rope_truncate, boolean_or(truncate, true), truncate.place(), stated);
-  const double mscale = number_or(rope["mscale"], 0.0, 0.0, kMaxScale);
-  const double mscale_all_dim = number_or(rope["mscale_all_dim"], 0.0, 0.0, kMaxScale);
-  const bool is_scaled = mscale != 0.0 && mscale_all_dim != 0.0;
-  const double implied = is_scaled ? yarn_attention_factor(facts.rope_factor, mscale) /
-                                         yarn_attention_factor(facts.rope_factor, mscale_all_dim)
-                                   : yarn_attention_factor(facts.rope_factor);
-  read_fact_or(rope["attention_factor"], &ModelFacts::rope_attention_factor, implied, stated);
-  stretch_context(rope, stated);
-}
-
-/// Which share of a head's dims is rotated. Families that have no such share take 1.
-void read_rotary_factor(const JsonView& view, const Family& family, StatedFacts& stated) {
-  if (view.is_null()) return;
-  const double factor = view.number(0.0, 1.0);
-  if (!family.absent_rotary_factor && factor != 1.0)
-    throw view.error(ExitCode::kMismatch, "expected 1, got {}: not supported", view.describe());
-  const auto dims = static_cast<int32_t>(stated.facts.head_dim * factor);
-  Place place = view.place();
-  place.got += fmt::format(", which is {} dims", dims);
-  stated.state(&ModelFacts::rope_dims, factor == 1.0 ? 0 : dims, std::move(place));
-}
-
-void read_rope(const JsonView& config, const Family& family, StatedFacts& stated) {
-  const JsonView top_theta = config["rope_theta"];
-  read_fact_or(top_theta, &ModelFacts::rope_theta, family.absent_rope_theta, stated);
-  stated.facts.rope_dims =
-      static_cast<int32_t>(stated.facts.head_dim * family.absent_rotary_factor.value_or(0));
-  read_rotary_factor(config["partial_rotary_factor"], family, stated);
-  const JsonView rope = find_rope(config, family);
-  if (rope.is_null() && family.states_rope)
-    throw config["rope_scaling"].error("expected an object, got nothing");
-  if (rope.is_null()) {
-    Place place = config["rope_scaling"].place();
-    place.got = rope_name(RopeKind::kDefault);
-    return stated.state(&ModelFacts::rope_kind, RopeKind::kDefault, std::move(place));
-  }
-  if (const JsonView theta = rope["rope_theta"]; !theta.is_null()) {
-    if (!top_theta.is_null() && theta.number() != top_theta.number()) {
-      throw theta.error("expected what rope_theta at the top says, {}, got {}", top_theta.number(),
-                        theta.number());
-    }
-    read_fact(theta, &ModelFacts::rope_theta, stated);
-  }
-  read_rotary_factor(rope["partial_rotary_factor"], family, stated);
-  const RopeKind kind = read_rope_kind(rope);
-  Place kind_place = rope["rope_type"].is_null() ? rope["type"].place() : rope["rope_type"].place();
-  kind_place.got = rope_name(kind);
-  stated.state(&ModelFacts::rope_kind, kind, std::move(kind_place));
-  if (kind == RopeKind::kLlama3) read_llama3_rope(rope, stated);
-  if (kind == RopeKind::kLinear) read_fact(rope["factor"], &ModelFacts::rope_factor, stated);
-  if (kind == RopeKind::kYarn) read_yarn_rope(rope, stated);
 }
 
 void state_quantization(const JsonView& config, const std::optional<QuantizationConfig>& quantization,
@@ -407,7 +254,6 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
     for (auto& [fact, place] : stated.places) place.key = rename(place.key);
   }
   check(stated);
-  config.ends_with_window = end_context_with_window(text, family, stated);
   config.facts = stated.facts;
   config.stated = stated;
   config.checkpoint = checkpoint_of(family, config.facts);

@@ -32,10 +32,8 @@ struct GenerationDefaults {
 /// What the runtime takes from config.json and generation_config.json.
 struct HfConfig {
   ModelFacts facts;
-  StatedFacts stated;     // the same, and where the files say so
-  Checkpoint checkpoint;  // where the tensors stand
-  /// Whether facts.max_context is where a sliding window would begin to leave tokens out, not what the model can do.
-  bool ends_with_window = false;
+  StatedFacts stated;        // the same, and where the files say so
+  Checkpoint checkpoint;     // where the tensors stand
   std::vector<int> eos_ids;  // sorted, those of both files; empty if neither names one
   int bos_id = -1;           // -1: none
   std::string architecture;  // as in config.json, such as "LlamaForCausalLM"
@@ -50,9 +48,8 @@ struct HfConfig {
 
   /// Reads the folder's config.json (either schema) and, if present, its quantize_config.json and
   /// generation_config.json. Absent members take the defaults of the family's configuration in transformers where it is
-  /// the architecture's meaning (rope_theta 10000, untied lm_head, and what models/families/ says); sizes have none. The
-  /// context is as long as the model's sliding window at most: that far attention sees everything, and the kernels are
-  /// exact. Throws kNotFound if config.json is absent, kBadFile if a member is missing, of a wrong type or out of range,
+  /// the architecture's meaning (rope_theta 10000, untied lm_head, and what models/families/ says); sizes have none.
+  /// Throws kNotFound if config.json is absent, kBadFile if a member is missing, of a wrong type or out of range,
   /// and kMismatch for a sound model that no kernel can be generated for.
   /// A GGUF file has all of this in itself, see gguf_config.h.
   static HfConfig open(const std::filesystem::path& folder);

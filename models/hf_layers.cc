@@ -40,35 +40,75 @@ void read_activation(const JsonView& config, const Family& family, StatedFacts& 
   stated.state(&ModelFacts::activation, activation, std::move(place));
 }
 
-void read_layer_windows(const JsonView& config, const Family& family, StatedFacts& stated) {
-  if (family.window != Window::kLayers) return;
+namespace {
+
+/// Which layers have a window, by layer_types; they take turns.
+std::vector<bool> read_listed_windows(const JsonView& config, const Family& family, const ModelFacts& facts) {
   const JsonView types = config["layer_types"];
-  if (types.is_null() && !is_absent(config, "sliding_window") && config["sliding_window"].is_null()) return;
   std::vector<bool> slides;
   if (types.is_null()) {
     int64_t period = family.window_period;
     if (family.window_period_member != nullptr && !config[family.window_period_member].is_null())
       period = config[family.window_period_member].integer(1, kLayersLimit.max);
+    if (period == 0) return {true};
     for (int64_t layer = 1; layer <= period; ++layer) slides.push_back(layer % period != 0);
-  } else {
-    slides.clear();
-    for (size_t i = 0; i < types.array_size(); ++i) {
-      const std::string type = types[i].string();
-      slides.push_back(type == "sliding_attention");
-      if (slides.back() || type == "full_attention") continue;
-      throw types[i].error(ExitCode::kMismatch,
-                           "expected \"sliding_attention\" or \"full_attention\", got {}", in_quotes(type));
-    }
-    if (std::ssize(slides) != stated.facts.num_layers) {
-      throw types.error("expected one for each of {} layers (num_hidden_layers), got {}",
-                        stated.facts.num_layers, slides.size());
-    }
+    return slides;
   }
+  for (size_t i = 0; i < types.array_size(); ++i) {
+    const std::string type = types[i].string();
+    slides.push_back(type == "sliding_attention");
+    if (slides.back() || type == "full_attention") continue;
+    throw types[i].error(ExitCode::kMismatch, "expected \"sliding_attention\" or \"full_attention\", got {}",
+                         in_quotes(type));
+  }
+  if (std::ssize(slides) != facts.num_layers) {
+    throw types.error("expected one for each of {} layers (num_hidden_layers), got {}", facts.num_layers,
+                      slides.size());
+  }
+  return slides;
+}
+
+/// The same of those from max_window_layers on.
+std::vector<bool> read_last_windows(const JsonView& config, const ModelFacts& facts) {
+  constexpr int64_t kAbsentFirst = 28;
+  const JsonView view = config["max_window_layers"];
+  const int64_t first = view.is_null() ? kAbsentFirst : view.integer(0, kLayersLimit.max);
+  std::vector<bool> slides;
+  for (int layer = 0; layer < std::min<int>(facts.num_layers, kLayersLimit.max); ++layer)
+    slides.push_back(layer >= first);
+  return slides;
+}
+
+std::vector<bool> read_sliding_layers(const JsonView& config, const Family& family, const ModelFacts& facts) {
+  switch (family.window) {
+    case Window::kNone:
+      return {};
+    case Window::kStated:
+      return {true};
+    case Window::kSwitched:
+      return boolean_or(config["use_sliding_window"], false) ? read_last_windows(config, facts)
+                                                             : std::vector<bool>{};
+    case Window::kLayers:
+      return read_listed_windows(config, family, facts);
+  }
+  return {};
+}
+
+}  // namespace
+
+void read_layer_windows(const JsonView& config, const Family& family, StatedFacts& stated) {
+  const bool is_none = !is_absent(config, "sliding_window") && config["sliding_window"].is_null();
+  if (is_none && (family.window != Window::kLayers || config["layer_types"].is_null())) return;
+  const std::vector<bool> slides = read_sliding_layers(config, family, stated.facts);
   if (std::ranges::find(slides, true) == slides.end()) return;
   const JsonView width = config["sliding_window"];
-  const bool is_implied = is_absent(config, "sliding_window") && family.absent_window;
-  const int64_t window =
-      is_implied ? *family.absent_window : width.integer(1, std::numeric_limits<int32_t>::max());
+  const bool is_implied = is_absent(config, "sliding_window");
+  if (is_implied && !family.absent_window && family.window != Window::kLayers) return;
+  const int64_t window = is_implied && family.absent_window
+                             ? *family.absent_window
+                             : width.integer(1, std::numeric_limits<int32_t>::max());
+  // A window that never leaves a token out is none.
+  if (family.window != Window::kLayers && window >= stated.facts.max_context) return;
   std::vector<int64_t> windows;
   for (const bool each : slides) windows.push_back(each ? window : 0);
   Place place = width.place();

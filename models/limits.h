@@ -20,10 +20,12 @@ inline constexpr IntegerRange kVocabularyLimit = {.min = 1, .max = 1 << 24};
 inline constexpr IntegerRange kContextLimit = {.min = 1, .max = 1 << 22};
 inline constexpr NumberRange kNormEpsilonLimit = {.min = 0, .max = 0.1, .open = true};
 inline constexpr NumberRange kScaleLimit = {.min = 0, .max = 65536, .open = true};  // and of soft caps
+inline constexpr NumberRange kQueryScaleLimit = {.min = 0, .max = 1024};
 inline constexpr NumberRange kRopeThetaLimit = {
     .min = 1, .max = 1e12, .open = true};  // 1 turns all pairs alike
 inline constexpr IntegerRange kRopeDimsLimit = {.min = 2, .max = 256, .multiple_of = 2};
 inline constexpr NumberRange kRopeFactorLimit = {.min = 1, .max = 1024};
+inline constexpr NumberRange kRopePairFactorLimit = {.min = 1e-3, .max = 1e6};  // of longrope
 inline constexpr NumberRange kRopeFreqFactorLimit = {.min = 0, .max = 1024, .open = true};
 inline constexpr NumberRange kRopeBetaLimit = {.min = 0, .max = 65536, .open = true};
 inline constexpr NumberRange kRopeAttentionFactorLimit = {.min = 0, .max = 64, .open = true};

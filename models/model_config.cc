@@ -11,23 +11,12 @@
 
 #include "models/check.h"
 #include "models/limits.h"
+#include "models/model_config_rope.h"
 #include "models/strict_yaml.h"
+#include "models/yaml_members.h"
 
 namespace soliton {
 namespace {
-
-/// The value of a key becomes the fact; whether it may be that, check() says.
-void read_fact(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts::*fact, StatedFacts& stated) {
-  const int64_t value = yaml.any_integer(key, describe_limit(fact));
-  stated.state(fact, value, yaml.place(key));
-}
-void read_fact(const StrictYaml& yaml, std::string_view key, double ModelFacts::*fact, StatedFacts& stated) {
-  const double value = yaml.any_number(key, describe_limit(fact));
-  stated.state(fact, value, yaml.place(key));
-}
-void read_flag(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts::*fact, StatedFacts& stated) {
-  stated.facts.*fact = yaml.boolean(key) ? 1 : 0;
-}
 
 /// One for all layers, or a list.
 void read_ffn(const StrictYaml& yaml, StatedFacts& stated) {
@@ -36,16 +25,6 @@ void read_ffn(const StrictYaml& yaml, StatedFacts& stated) {
   Place place = yaml.place("ffn");
   place.got = fmt::format("[{}]", fmt::join(ffns, ", "));
   stated.state_layers(ffns, std::move(place));
-}
-
-/// What rotates the heads of the layers, which take turns.
-void read_layer_ropes(const StrictYaml& rope, StatedFacts& stated) {
-  if (!rope.has("layers")) return;
-  const std::vector<int64_t> ropes =
-      rope.any_integers("layers", "a list: of each layer 0, 1 (local_theta) or 2 (not rotated)");
-  Place place = rope.place("layers");
-  place.got = fmt::format("[{}]", fmt::join(ropes, ", "));
-  stated.state_ropes(ropes, std::move(place));
 }
 
 /// Of the layers, which take turns.
@@ -61,16 +40,6 @@ void read_windows(const StrictYaml& yaml, StatedFacts& stated) {
   Place place = yaml.place("windows");
   place.got = fmt::format("[{}]", fmt::join(windows, ", "));
   stated.state_windows(windows, std::move(place));
-}
-
-template <class Type>
-void read_fact_if_there(const StrictYaml& yaml, std::string_view key, Type ModelFacts::*fact,
-                        StatedFacts& stated) {
-  if (yaml.has(key)) read_fact(yaml, key, fact, stated);
-}
-void read_flag_if_there(const StrictYaml& yaml, std::string_view key, int32_t ModelFacts::*fact,
-                        StatedFacts& stated) {
-  if (yaml.has(key)) read_flag(yaml, key, fact, stated);
 }
 
 /// Which matrices have other integers than most.
@@ -152,84 +121,6 @@ void read_experts(const StrictYaml& experts, StatedFacts& stated) {
   stated.state_dense_layers(layers, std::move(place));
 }
 
-const std::initializer_list<std::string_view> kRopeKeys = {"kind",
-                                                           "theta",
-                                                           "dims",
-                                                           "factor",
-                                                           "low_freq_factor",
-                                                           "high_freq_factor",
-                                                           "original_context",
-                                                           "beta_fast",
-                                                           "beta_slow",
-                                                           "attention_factor",
-                                                           "truncate",
-                                                           "local_theta",
-                                                           "layers"};
-constexpr std::array<std::string_view, 5> kCommonRopeKeys = {"kind", "theta", "dims", "local_theta",
-                                                             "layers"};
-
-/// What a kind of RoPE says beside its theta.
-struct RopeKeys {
-  RopeKind kind;
-  std::vector<std::string_view> keys;
-};
-const std::vector<RopeKeys>& rope_keys() {
-  static const std::vector<RopeKeys> kKeys = {
-      {RopeKind::kDefault, {}},
-      {RopeKind::kLlama3, {"original_context", "factor", "low_freq_factor", "high_freq_factor"}},
-      {RopeKind::kLinear, {"factor"}},
-      {RopeKind::kYarn,
-       {"original_context", "truncate", "factor", "beta_fast", "beta_slow", "attention_factor"}}};
-  return kKeys;
-}
-bool rope_has(RopeKind kind, std::string_view key) {
-  const std::vector<std::string_view>& keys = rope_keys()[static_cast<size_t>(kind)].keys;
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
-}
-
-void read_llama3(const StrictYaml& rope, StatedFacts& stated) {
-  read_fact(rope, "factor", &ModelFacts::rope_factor, stated);
-  read_fact(rope, "low_freq_factor", &ModelFacts::rope_low_freq_factor, stated);
-  read_fact(rope, "high_freq_factor", &ModelFacts::rope_high_freq_factor, stated);
-  read_fact(rope, "original_context", &ModelFacts::rope_original_context, stated);
-}
-
-void read_yarn(const StrictYaml& rope, StatedFacts& stated) {
-  read_fact(rope, "factor", &ModelFacts::rope_factor, stated);
-  read_fact(rope, "original_context", &ModelFacts::rope_original_context, stated);
-  read_fact_if_there(rope, "beta_fast", &ModelFacts::rope_beta_fast, stated);
-  read_fact_if_there(rope, "beta_slow", &ModelFacts::rope_beta_slow, stated);
-  stated.facts.rope_attention_factor = yarn_attention_factor(stated.facts.rope_factor);
-  read_fact_if_there(rope, "attention_factor", &ModelFacts::rope_attention_factor, stated);
-  read_flag_if_there(rope, "truncate", &ModelFacts::rope_truncate, stated);
-}
-
-void read_rope(const StrictYaml& rope, StatedFacts& stated) {
-  ModelFacts& facts = stated.facts;
-  rope.allow_keys(kRopeKeys);
-  const std::string name = rope.text_choice("kind", {"default", "llama3", "linear", "yarn"});
-  for (const RopeKeys& each : rope_keys()) {
-    if (name == rope_name(each.kind)) facts.rope_kind = each.kind;
-  }
-  read_fact(rope, "theta", &ModelFacts::rope_theta, stated);
-  read_fact_if_there(rope, "dims", &ModelFacts::rope_dims, stated);
-  read_fact_if_there(rope, "local_theta", &ModelFacts::rope_local_theta, stated);
-  read_layer_ropes(rope, stated);
-  for (const std::string_view key : kRopeKeys) {
-    const bool is_common = std::ranges::find(kCommonRopeKeys, key) != kCommonRopeKeys.end();
-    if (is_common || !rope.has(key) || rope_has(facts.rope_kind, key)) continue;
-    std::vector<std::string> kinds;
-    for (const RopeKeys& each : rope_keys()) {
-      if (rope_has(each.kind, key)) kinds.emplace_back(rope_name(each.kind));
-    }
-    throw rope.error(key, fmt::format("this key only with kind = {}", fmt::join(kinds, " or ")),
-                     fmt::format("it with kind = {}", name));
-  }
-  if (facts.rope_kind == RopeKind::kLlama3) read_llama3(rope, stated);
-  if (facts.rope_kind == RopeKind::kLinear) read_fact(rope, "factor", &ModelFacts::rope_factor, stated);
-  if (facts.rope_kind == RopeKind::kYarn) read_yarn(rope, stated);
-}
-
 }  // namespace
 
 ModelConfig load_model_config(const std::filesystem::path& path) {
@@ -250,6 +141,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
                    "o_bias",
                    "head_norm",
                    "joint_norm",
+                   "head_norm_last",
                    "sinks",
                    "norms",
                    "norm_offset",
@@ -264,6 +156,8 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
                    "attention_soft_cap",
                    "logit_scale",
                    "logit_soft_cap",
+                   "query_scale_beta",
+                   "query_scale_context",
                    "experts",
                    "quantization",
                    "rope"});
@@ -284,6 +178,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   read_flag_if_there(yaml, "o_bias", &ModelFacts::o_bias, stated);
   read_flag_if_there(yaml, "head_norm", &ModelFacts::head_norm, stated);
   read_flag_if_there(yaml, "joint_norm", &ModelFacts::joint_norm, stated);
+  read_flag_if_there(yaml, "head_norm_last", &ModelFacts::head_norm_last, stated);
   read_flag_if_there(yaml, "sinks", &ModelFacts::sinks, stated);
   if (yaml.has("norms"))
     stated.state(&ModelFacts::norms, find_norm_placement(yaml.text("norms")), yaml.place("norms"));
@@ -294,6 +189,10 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   read_fact_if_there(yaml, "attention_soft_cap", &ModelFacts::attention_soft_cap, stated);
   read_fact_if_there(yaml, "logit_scale", &ModelFacts::logit_scale, stated);
   read_fact_if_there(yaml, "logit_soft_cap", &ModelFacts::logit_soft_cap, stated);
+  if (yaml.has("query_scale_beta") || yaml.has("query_scale_context")) {
+    read_fact(yaml, "query_scale_beta", &ModelFacts::query_scale_beta, stated);
+    read_fact(yaml, "query_scale_context", &ModelFacts::query_scale_context, stated);
+  }
   read_windows(yaml, stated);
   if (yaml.has("activation")) {
     stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
@@ -366,17 +265,15 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
   std::istringstream lines(comment);
   for (std::string line; std::getline(lines, line);) text += fmt::format("# {}\n", line);
   text += fmt::format("name: {}\n", name);
-  std::string rope = fmt::format("rope:\n  kind: {}\n", rope_name(facts.rope_kind));
   for_each_fact(facts, [&](const char* fact, const auto& value) {
-    constexpr std::string_view kRope = "rope_";
     const std::string_view key = fact;
     if constexpr (std::is_enum_v<std::decay_t<decltype(value)>>) {
-      return;  // `kind` comes first
+      return;  // format_rope()
     } else if (key == "tied_lm_head") {
       text += fmt::format("{}: {}\n", key, value != 0);
     } else if (key == "ffn") {
       text += fmt::format("{}: {}\n", key, show_ffn(facts));
-    } else if (key == "qkv_bias" || key == "o_bias" || key == "head_norm" || key == "joint_norm" ||
+    } else if (key == "qkv_bias" || key == "o_bias" || key.starts_with("head_norm") || key == "joint_norm" ||
                key == "sinks" || key == "norm_offset") {
       if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key == "max_context") {
@@ -393,17 +290,11 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
     } else if (key == "num_experts" || key == "renormalised" || key.starts_with("expert") ||
                key.starts_with("shared_") || key.starts_with("router_")) {
       return;  // format_experts()
-    } else if (!key.starts_with(kRope)) {
+    } else if (!key.starts_with("rope_")) {
       text += fmt::format("{}: {}\n", key, value);
-    } else if (key == "rope_truncate") {
-      if (facts.rope_kind == RopeKind::kYarn) rope += fmt::format("  truncate: {}\n", value != 0);
-    } else if (key == "rope_theta" || key == "rope_dims" || key == "rope_local_theta" ||
-               rope_has(facts.rope_kind, key.substr(kRope.size()))) {
-      rope += fmt::format("  {}: {}\n", key.substr(kRope.size()), value);
     }
   });
-  if (lists_ropes(facts)) rope += fmt::format("  layers: {}\n", show_ropes(facts));
-  return text + format_experts(facts) + format_quantization(facts) + rope;
+  return text + format_experts(facts) + format_quantization(facts) + format_rope(facts);
 }
 
 std::string model_name_of(const std::filesystem::path& folder) {

@@ -282,16 +282,29 @@ bool StrictYaml::has_list(std::string_view key) const {
   return entry != nullptr && entry->value.IsSequence() && !is_tagged(entry->value);
 }
 
-std::vector<int64_t> StrictYaml::any_integers(std::string_view key, const std::string& expected) const {
-  std::vector<int64_t> values;
+/// Calls read() for the text of each element, until it gives nothing.
+template <class Value>
+std::vector<Value> StrictYaml::list(std::string_view key, const std::string& expected,
+                                    std::optional<Value> (*read)(std::string_view)) const {
+  std::vector<Value> values;
   for (const YAML::Node& each : find(key)->value) {
     const bool is_plain = each.IsScalar() && !is_quoted(each) && !is_tagged(each);
-    const std::optional<int64_t> value = is_plain ? read_integer(each.Scalar()) : std::nullopt;
+    const std::optional<Value> value = is_plain ? read(each.Scalar()) : std::nullopt;
     if (!value) throw error(key, expected + " in each place", describe(each));
     values.push_back(*value);
   }
   if (values.empty()) throw error(key, expected, "an empty list");
   return values;
+}
+
+std::vector<int64_t> StrictYaml::any_integers(std::string_view key, const std::string& expected) const {
+  return list<int64_t>(key, expected, read_integer);
+}
+
+std::vector<double> StrictYaml::any_numbers(std::string_view key, const std::string& expected) const {
+  if (!has_list(key)) plain_scalar(key, expected);  // throws if it is missing
+  if (!has_list(key)) throw error(key, expected, "no list");
+  return list<double>(key, expected, read_number);
 }
 
 int StrictYaml::integer(std::string_view key, const IntegerRange& range) const {

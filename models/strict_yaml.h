@@ -70,6 +70,8 @@ class StrictYaml {
   /// Is the key's value a list? Then its integers, of which there are some.
   bool has_list(std::string_view key) const;
   std::vector<int64_t> any_integers(std::string_view key, const std::string& expected) const;
+  /// The same of finite decimal numbers; throws if the value is no list.
+  std::vector<double> any_numbers(std::string_view key, const std::string& expected) const;
 
   /// One of the given integers.
   int integer_choice(std::string_view key, std::initializer_list<int> choices) const;
@@ -106,6 +108,9 @@ class StrictYaml {
 
   StrictYaml(std::string file, std::string prefix, const YAML::Node& node, int line);
   const Entry* find(std::string_view key) const;
+  template <class Value>
+  std::vector<Value> list(std::string_view key, const std::string& expected,
+                          std::optional<Value> (*read)(std::string_view)) const;
   /// The text of an unquoted scalar; what else stands there is refused as not being `expected`.
   std::string plain_scalar(std::string_view key, const std::string& expected) const;
 

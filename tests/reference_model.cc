@@ -137,6 +137,10 @@ std::vector<float> rotary_frequencies(const ModelFacts& facts) {
     }
     if (facts.rope_kind == RopeKind::kLinear) frequency = frequency / factor;
     if (facts.rope_kind == RopeKind::kYarn) frequency = yarn_frequency(facts, i, power);
+    if (facts.rope_kind == RopeKind::kLongrope) {
+      const bool is_long = facts.max_context > facts.rope_original_context;
+      frequency = 1.0f / ((is_long ? facts.rope_long_factors[i] : facts.rope_short_factors[i]) * power);
+    }
     frequencies[i] = frequency;
   }
   return frequencies;
@@ -247,9 +251,16 @@ ReferenceModel::Vector ReferenceModel::project(size_t layer, const Bf16Bits& mat
                                                const Bf16Bits& norm, const Vector& x, int position) const {
   Vector heads = multiply(matrix, x);
   add_bias(heads, bias);
-  norm_heads(heads, norm);
+  if (facts_.head_norm_last == 0) {
+    norm_heads(heads, norm);
+    rotate_heads(layer, heads, position);
+    return heads;
+  }
+  constexpr uint16_t kOne = 0x3f80;
+  norm_heads(heads, Bf16Bits(norm.size(), kOne));
   rotate_heads(layer, heads, position);
-  return heads;
+  for (size_t i = 0; i < heads.size(); ++i) heads[i] *= from_bf16_bits(norm[i % norm.size()]);
+  return round(std::move(heads));
 }
 
 void ReferenceModel::add_bias(Vector& values, const Bf16Bits& bias) const {
@@ -297,7 +308,11 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
                                                  int position) const {
   const ReferenceLayer& layer = weights_->layers[index];
   const int window = window_of_layer(facts_, static_cast<int>(index));
-  const Vector queries = project(index, layer.q, layer.q_bias, layer.q_norm, x, position);
+  Vector queries = project(index, layer.q, layer.q_bias, layer.q_norm, x, position);
+  if (facts_.query_scale_beta != 0) {
+    const double lengths = std::floor(static_cast<double>(position) / facts_.query_scale_context);
+    for (double& value : queries) value *= 1.0 + facts_.query_scale_beta * std::log(1.0 + lengths);
+  }
   const Vector keys = project(index, layer.k, layer.k_bias, layer.k_norm, x, position);
   append(cache.keys, keys, position);
   Vector values = multiply(layer.v, x);

@@ -92,8 +92,11 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     }
     if (facts.head_norm != 0) {
       const bool is_joint = facts.joint_norm != 0;
-      visit(prefix + "self_attn.q_norm.weight", Shape{is_joint ? q_rows : facts.head_dim}, layer.q_norm);
-      visit(prefix + "self_attn.k_norm.weight", Shape{is_joint ? kv_rows : facts.head_dim}, layer.k_norm);
+      const bool is_last = facts.head_norm_last != 0;  // Hunyuan's
+      visit(prefix + (is_last ? "self_attn.query_layernorm.weight" : "self_attn.q_norm.weight"),
+            Shape{is_joint ? q_rows : facts.head_dim}, layer.q_norm);
+      visit(prefix + (is_last ? "self_attn.key_layernorm.weight" : "self_attn.k_norm.weight"),
+            Shape{is_joint ? kv_rows : facts.head_dim}, layer.k_norm);
     }
     visit(prefix + "self_attn.o_proj.weight", Shape{hidden, q_rows}, layer.o);
     if (facts.o_bias != 0) visit(prefix + "self_attn.o_proj.bias", Shape{hidden}, layer.o_bias);

@@ -48,6 +48,8 @@ std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (norms == NormPlacement::kAfter && facts.joint_norm == 0) return {"Exaone4ForCausalLM", "exaone4"};
   if (norms == NormPlacement::kAfter && has_windows(facts)) return {"Olmo3ForCausalLM", "olmo3"};
   if (norms == NormPlacement::kAfter) return {"Olmo2ForCausalLM", "olmo2"};
+  if (facts.head_norm_last != 0) return {"HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense"};
+  if (scales_queries(facts)) return {"Ministral3ForCausalLM", "ministral3"};
   if (facts.residual_scale != 1) return {"GraniteForCausalLM", "granite"};
   if (lists_ropes(facts)) return {"SmolLM3ForCausalLM", "smollm3"};
   if (facts.router_scores != 0) return {"Glm4MoeForCausalLM", "glm4_moe"};
@@ -177,6 +179,20 @@ ordered_json classic_config(const ModelFacts& facts) {
         {"attention_factor", facts.rope_attention_factor},
         {"original_max_position_embeddings", facts.rope_original_context},
     };
+  }
+  if (facts.rope_kind == RopeKind::kLongrope) {
+    const auto pairs = static_cast<size_t>(rotated_pairs(facts));
+    config["rope_scaling"] = {
+        {"rope_type", "longrope"},
+        {"short_factor", std::span(facts.rope_short_factors).first(pairs)},
+        {"long_factor", std::span(facts.rope_long_factors).first(pairs)},
+        {"attention_factor", facts.rope_attention_factor},
+        {"original_max_position_embeddings", facts.rope_original_context},
+    };
+  }
+  if (scales_queries(facts) && std::string_view(model_type) == "ministral3") {
+    config["rope_scaling"]["llama_4_scaling_beta"] = facts.query_scale_beta;
+    config["rope_scaling"]["original_max_position_embeddings"] = facts.query_scale_context;
   }
   return config;
 }

@@ -85,6 +85,7 @@ ModelShape model_shape(const Plan& plan) {
       .o_bias = facts.o_bias != 0,
       .head_norm = facts.head_norm != 0,
       .joint_norm = facts.joint_norm != 0,
+      .head_norm_last = facts.head_norm_last != 0,
       .norms = norm_placement(facts),
       .norm_offset = facts.norm_offset != 0,
       .ordered = facts.weight_order != 0,
@@ -95,6 +96,7 @@ ModelShape model_shape(const Plan& plan) {
       .logit_scale = static_cast<float>(facts.logit_scale),
       .logit_soft_cap = static_cast<float>(facts.logit_soft_cap),
       .rope_tables = rope_tables(facts),
+      .query_table = scales_queries(facts) ? 1 : 0,
       .attention = {.soft_cap = static_cast<float>(facts.attention_soft_cap), .sinks = facts.sinks != 0},
       .activation = static_cast<Activation>(facts.activation)};
   for (const PlanMatrix& matrix : plan.matrices) {

@@ -79,7 +79,10 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("scale of blocks", static_cast<float>(facts.residual_scale), model.residual_scale);
   check.same("scale of logits", static_cast<float>(facts.logit_scale), model.logit_scale);
   check.same("soft cap of logits", static_cast<float>(facts.logit_soft_cap), model.logit_soft_cap);
-  check.same("tables of rotations", facts.rope_local_theta != 0 ? 2 : 1, model.rope_tables);
+  const bool has_two_tables = facts.rope_local_theta != 0 || facts.query_scale_beta != 0;
+  check.same("tables of rotations", has_two_tables ? 2 : 1, model.rope_tables);
+  check.same("table of queries", facts.query_scale_beta != 0 ? 1 : 0, model.query_table);
+  check.same("weights of heads' norms behind rotation", facts.head_norm_last == 1, model.head_norm_last);
   check.same("normed heads", facts.head_norm == 1, model.head_norm);
   check.same("heads normed together", facts.joint_norm == 1, model.joint_norm);
   check.same("ordered columns", facts.weight_order == 1, model.ordered);

@@ -16,8 +16,8 @@ namespace soliton {
 /// When attention does not see all of the context.
 enum class Window {
   kNone,      // it always does: sliding_window says nothing
-  kStated,    // sliding_window is its width
-  kSwitched,  // the same where use_sliding_window is true
+  kStated,    // sliding_window is its width, in all layers
+  kSwitched,  // the same where use_sliding_window is true, from layer max_window_layers on
   kLayers,  // likewise, of the layers that layer_types says; where that is absent, of all but every `window_period`-th
 };
 
@@ -64,7 +64,7 @@ struct Family {
   double absent_rope_theta = 10000.0;             // rope_theta
   bool absent_tied = false;                       // tie_word_embeddings
   Window window = Window::kNone;
-  int window_period = 2;                       // see Window::kLayers
+  int window_period = 2;                       // see Window::kLayers; 0: all have one
   const char* window_period_member = nullptr;  // that says it
   Ropes ropes = Ropes::kAlike;
   const char* local_theta_member = nullptr;  // of layers with a window, beside rope_theta at the top,
@@ -77,6 +77,7 @@ struct Family {
   bool head_norm = false;                    // heads of q and k are normed
   const char* head_norm_member = nullptr;    // likewise
   bool joint_norm = false;                   // all heads of q together, and all of k
+  bool head_norm_last = false;               // their weights come behind the rotation
   NormPlacement norms = NormPlacement::kBefore;
   bool norm_offset = false;                         // norms multiply with 1 + their weight
   std::array<const char*, 4> norm_names = {};       // of a layer, as they are applied; else as most call them
@@ -84,6 +85,8 @@ struct Family {
   const char* activation_member = "hidden_act";
   std::optional<Activation> activation = {};  // of silu, that hidden_act names
   bool states_rope = false;                   // what RoPE it is has to be stated
+  bool rope_alpha = false;                    // dynamic scaling may have an `alpha`: theta is another one
+  bool scales_queries = false;                // llama_4_scaling_beta may scale them by position
   const char* unsupported = nullptr;          // a member that may only be null
   std::optional<double> absent_rotary_factor =
       {};  // partial_rotary_factor; if it has no value, it may only be 1

@@ -142,19 +142,14 @@ TextSide::TextSide(const Options& options)
   warn(options, config, tokenizer);
 }
 
-std::string show_context_limit(const HfConfig& config) {
-  const int limit = config.facts.max_context;
-  return config.ends_with_window ? fmt::format("the {0} tokens of the model's sliding_window (-c {0})", limit)
-                                 : fmt::format("the model's {} tokens", limit);
-}
-
 int choose_context(const Options& options, const HfConfig& config, const std::optional<DeviceInfo>& card) {
   const int limit = config.facts.max_context;
   ModelFacts kept = config.facts;
   kept.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);
   if (options.context > limit) {
-    throw Error(ExitCode::kOutOfMemory, fmt::format("--ctx-size: expected at most {}, got {}",
-                                                    show_context_limit(config), options.context));
+    throw Error(
+        ExitCode::kOutOfMemory,
+        fmt::format("--ctx-size: expected at most the model's {} tokens, got {}", limit, options.context));
   }
   // A kernel that is named may be the emulation's, and the engine says what it lacks.
   if (card && options.kernel.empty()) {
@@ -215,9 +210,9 @@ int choose_num_tokens(const Options& options, const TextSide& text, size_t promp
   const size_t needed = prompt_tokens + static_cast<size_t>(num_tokens) - 1;
   if (needed > model_limit) {
     throw Error(ExitCode::kOutOfMemory,
-                fmt::format("{} and --predict: expected at most {}, got {} and {}",
-                            options.document_file.empty() ? "--prompt" : "--document",
-                            show_context_limit(text.config), prompt_tokens, num_tokens));
+                fmt::format("{} and --predict: expected at most the model's {} tokens, got {} and {}",
+                            options.document_file.empty() ? "--prompt" : "--document", model_limit,
+                            prompt_tokens, num_tokens));
   }
   if (needed > cache_limit) {
     throw Error(

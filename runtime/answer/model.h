@@ -26,9 +26,6 @@ struct TextSide {
   Sampling sampling;  // the flags', else as the model's files say
 };
 
-/// "the model's 2048 tokens": how long a context may be, and why.
-std::string show_context_limit(const HfConfig& config);
-
 /// Tokens that the KV cache is to hold: those of --ctx-size, else as many as the model has and the card's free memory
 /// holds, but kDefaultContext at most, and without a card kEmulatedContext. Throws Error (kOutOfMemory) if the model has
 /// fewer than --ctx-size, or the memory holds fewer. A model whose weights alone are too large is left to the engine.

@@ -79,7 +79,7 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
       planners_(kSliceRules * static_cast<size_t>(library_.num_kernels() * library_.num_cards())),
       plans_(static_cast<size_t>(library_.num_cards())) {
   const std::vector<float> table =
-      make_rotary_table(library_.model().facts, num_pages(context_) * kKvPageTokens);
+      make_rotary_table(library_.model().facts, num_pages(context_) * kKvPageTokens, context_);
   const Library& device = library_.functions();
   for (int i = 0; i < library_.num_cards(); ++i) {
     library_.enter_card(i);

@@ -186,6 +186,8 @@ class Engine {
   void enter_thread() { library_.select_cards(library_.card_devices()); }
 
   const KernelLibrary& library() const { return library_; }
+  /// Tokens of a branch at most.
+  int context() const { return context_; }
 
  private:
   using OnStep = std::function<bool(std::span<const int32_t>)>;

@@ -49,8 +49,15 @@ float yarn_frequency(float power, int pair, const Ramp& ramp, const ModelFacts& 
   return slowed * (1.0f - share_kept) + kept * share_kept;
 }
 
-/// [rotated_dims() / 2], radians a token.
-std::vector<float> make_frequencies(const ModelFacts& facts) {
+/// Longrope: each pair is slowed down by a factor of its own. Of a stretched context all tokens have those of long ones.
+float longrope_frequency(float power, int pair, int context, const ModelFacts& facts) {
+  const bool is_long = context > facts.rope_original_context;
+  const float factor = is_long ? facts.rope_long_factors[pair] : facts.rope_short_factors[pair];
+  return 1.0f / (factor * power);
+}
+
+/// [rotated_pairs()], radians a token.
+std::vector<float> make_frequencies(const ModelFacts& facts, int context) {
   const Ramp ramp = facts.rope_kind == RopeKind::kYarn ? yarn_ramp(facts) : Ramp{};
   std::vector<float> frequencies;
   const int dims = rotated_dims(facts);
@@ -71,36 +78,63 @@ std::vector<float> make_frequencies(const ModelFacts& facts) {
       case RopeKind::kYarn:
         frequencies.push_back(yarn_frequency(power, pair, ramp, facts));
         break;
+      case RopeKind::kLongrope:
+        frequencies.push_back(longrope_frequency(power, pair, context, facts));
+        break;
     }
   }
   return frequencies;
 }
 
+/// How the pairs of a table turn, and what its cosines and sines are multiplied with at a position.
+struct Table {
+  std::vector<float> frequencies;
+  float scale = 1;
+  bool scales_queries = false;
+
+  float scale_at(int position, const ModelFacts& facts) const {
+    if (!scales_queries) return scale;
+    const float lengths =
+        std::floor(static_cast<float>(position) / static_cast<float>(facts.query_scale_context));
+    return scale * (1.0f + static_cast<float>(facts.query_scale_beta) * std::log(1.0f + lengths));
+  }
+};
+
+std::vector<Table> make_tables(const ModelFacts& facts, int context) {
+  std::vector<Table> tables = {
+      {make_frequencies(facts, context), static_cast<float>(facts.rope_attention_factor)}};
+  if (scales_queries(facts)) {
+    tables.push_back(tables[0]);
+    tables[1].scales_queries = true;
+  } else if (rope_tables(facts) > 1) {
+    ModelFacts local = facts;
+    local.rope_kind = RopeKind::kDefault;
+    local.rope_theta = facts.rope_local_theta;
+    tables.push_back({make_frequencies(local, context)});
+  }
+  return tables;
+}
+
 }  // namespace
 
-std::vector<float> make_rotary_table(const ModelFacts& facts, int context) {
-  ModelFacts local = facts;
-  local.rope_kind = RopeKind::kDefault;
-  local.rope_theta = facts.rope_local_theta;
-  local.rope_attention_factor = 1;
-  std::vector<std::vector<float>> frequencies = {make_frequencies(facts)};
-  if (rope_tables(facts) > 1) frequencies.push_back(make_frequencies(local));
-  std::vector<float> table;
-  table.reserve(static_cast<size_t>(context) * frequencies.size() * facts.head_dim);
-  for (int position = 0; position < context; ++position) {
-    for (const std::vector<float>& each : frequencies) {
-      const auto scale =
-          static_cast<float>((&each == frequencies.data() ? facts : local).rope_attention_factor);
-      for (const float frequency : each) {
+std::vector<float> make_rotary_table(const ModelFacts& facts, int num_positions, int context) {
+  const std::vector<Table> tables = make_tables(facts, context);
+  std::vector<float> values;
+  values.reserve(static_cast<size_t>(num_positions) * tables.size() * facts.head_dim);
+  for (int position = 0; position < num_positions; ++position) {
+    for (const Table& table : tables) {
+      const float scale = table.scale_at(position, facts);
+      for (const float frequency : table.frequencies) {
         const double angle = static_cast<float>(position) * frequency;
-        table.push_back(static_cast<float>(std::cos(angle)) * scale);
-        table.push_back(static_cast<float>(std::sin(angle)) * scale);
+        values.push_back(static_cast<float>(std::cos(angle)) * scale);
+        values.push_back(static_cast<float>(std::sin(angle)) * scale);
       }
+      const float kept = table.scales_queries ? scale / tables[0].scale : 1.0f;
       for (int dim = rotated_dims(facts); dim < facts.head_dim; dim += 2)
-        table.insert(table.end(), {1.0f, 0.0f});
+        values.insert(values.end(), {kept, 0.0f});
     }
   }
-  return table;
+  return values;
 }
 
 }  // namespace soliton

@@ -7,8 +7,9 @@
 
 namespace soliton {
 
-/// [context][rope_tables()][head_dim / 2]{cos, sin} of position x frequency, times the attention factor; as transformers computes
-/// them: frequencies and their product with the position in float. Pairs that are not rotated come last, as {1, 0}.
-std::vector<float> make_rotary_table(const ModelFacts& facts, int context);
+/// [num_positions][rope_tables()][head_dim / 2]{cos, sin} of position x frequency, times the attention factor; as transformers
+/// computes them: frequencies and their product with the position in float. Pairs that are not rotated come last, as {1, 0}.
+/// `context`: of all tokens there may be; longrope turns by other frequencies where it is longer than the original one.
+std::vector<float> make_rotary_table(const ModelFacts& facts, int num_positions, int context);
 
 }  // namespace soliton

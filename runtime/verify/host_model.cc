@@ -44,16 +44,19 @@ void gate_by(Activation activation, TokenRows& gate, const TokenRows& up) {
 
 /// Turns the pairs (i, i + rotated / 2) of every head's first dims by the angles of its token's position: those of the
 /// layer's table, if it has any.
-void rotate(TokenRows& heads, std::span<const float> tables, const ModelFacts& facts, int layer) {
+void rotate(TokenRows& heads, std::span<const float> tables, const ModelFacts& facts, int layer,
+            int table = 0) {
   const int32_t rope = rope_of_layer(facts, layer);
   if (rope == kNoRope) return;
+  if (rope == kLocalRope) table = 1;
   const int head_dim = facts.head_dim;
-  const int half = rotated_dims(facts) / 2;
+  const int half = rotated_pairs(facts);
   for (size_t token = 0; token < heads.num_tokens(); ++token) {
-    const float* rotations =
-        tables.data() + (token * static_cast<size_t>(rope_tables(facts)) + (rope == kLocalRope ? 1 : 0)) *
-                            static_cast<size_t>(head_dim);  // [head_dim / 2]{cos, sin}
+    const float* rotations = tables.data() + (static_cast<int64_t>(token) * rope_tables(facts) + table) *
+                                                 head_dim;  // [head_dim / 2]{cos, sin}
     for (float* head = heads.of(token); head < heads.of(token) + heads.width; head += head_dim) {
+      // What does not rotate may be scaled.
+      for (int i = 2 * half; i < head_dim; ++i) head[i] *= rotations[2 * half];
       for (int i = 0; i < half; ++i) {
         const float a = head[i];
         const float b = head[i + half];
@@ -109,22 +112,33 @@ TokenRows HostModel::embed(std::span<const int32_t> text) const {
 }
 
 TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
-  const int64_t shape[] = {x.width};
-  std::vector<uint16_t> weight(static_cast<size_t>(x.width));
-  read_bf16(require_floats(source_, name + ".weight", shape), 0, x.width, weight.data());
-  TokenRows y(x.num_tokens(), x.width);
+  TokenRows y = x;
+  scale_to_unit(y);
+  weigh(y, name);
+  return y;
+}
+
+/// Every row by the root of its mean square.
+void HostModel::scale_to_unit(TokenRows& x) const {
   for (size_t token = 0; token < x.num_tokens(); ++token) {
     double squares = 0;
     for (int64_t i = 0; i < x.width; ++i) squares += double{x.of(token)[i]} * x.of(token)[i];
     const double mean = squares / static_cast<double>(x.width);
     const auto scale = static_cast<float>(1 / std::sqrt(mean + config_.facts.norm_epsilon));
-    for (int64_t i = 0; i < x.width; ++i) {
-      const float offset = config_.facts.norm_offset != 0 ? 1.0f : 0.0f;
-      y.of(token)[i] =
-          x.of(token)[i] * scale * (offset + std::bit_cast<float>(static_cast<uint32_t>(weight[i]) << 16));
-    }
+    for (int64_t i = 0; i < x.width; ++i) x.of(token)[i] *= scale;
   }
-  return y;
+}
+
+/// By a norm's weights.
+void HostModel::weigh(TokenRows& x, const std::string& name) const {
+  const int64_t shape[] = {x.width};
+  std::vector<uint16_t> weight(static_cast<size_t>(x.width));
+  read_bf16(require_floats(source_, name + ".weight", shape), 0, x.width, weight.data());
+  const float offset = config_.facts.norm_offset != 0 ? 1.0f : 0.0f;
+  for (size_t token = 0; token < x.num_tokens(); ++token) {
+    for (int64_t i = 0; i < x.width; ++i)
+      x.of(token)[i] *= offset + std::bit_cast<float>(static_cast<uint32_t>(weight[i]) << 16);
+  }
 }
 
 /// Of a layer's tensor, or of one that stands once.
@@ -142,16 +156,23 @@ HostModel::Parts HostModel::multiply(const GraphOp& op, int layer, const TokenRo
   return parts;
 }
 
-/// Every head by itself, with the same weights; or all together.
-void HostModel::norm_heads(TokenRows& heads, const std::string& name) const {
-  if (config_.facts.joint_norm != 0) {
-    heads = norm(heads, name);
-    return;
+/// Every head by itself, with the same weights; or all together. Rotates them before the weights, or behind.
+void HostModel::finish_heads(TokenRows& heads, const std::string& name, const Rotation& rotation) const {
+  const ModelFacts& facts = config_.facts;
+  const auto by_heads = [&](const auto& change) {
+    if (facts.joint_norm != 0) return change(heads);
+    TokenRows each(heads.values.size() / static_cast<size_t>(facts.head_dim), facts.head_dim);
+    each.values = std::move(heads.values);
+    change(each);
+    heads.values = std::move(each.values);
+  };
+  const auto weigh_each = [&] { by_heads([&](TokenRows& x) { weigh(x, name); }); };
+  if (facts.head_norm != 0) {
+    by_heads([&](TokenRows& x) { scale_to_unit(x); });
+    if (facts.head_norm_last == 0) weigh_each();
   }
-  const int64_t head_dim = config_.facts.head_dim;
-  TokenRows each(heads.values.size() / static_cast<size_t>(head_dim), head_dim);
-  each.values = std::move(heads.values);
-  heads.values = norm(each, name).values;
+  rotate(heads, rotation.tables, facts, rotation.layer, rotation.table);
+  if (facts.head_norm_last != 0) weigh_each();
 }
 
 /// Of queries, keys and values.
@@ -160,13 +181,13 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   TokenRows& queries = heads[0];
   TokenRows& keys = heads[1];
   TokenRows& values = heads[2];
-  if (facts.head_norm != 0) {
-    norm_heads(queries, config_.checkpoint.in_layer(layer, config_.checkpoint.head_norms[0]));
-    norm_heads(keys, config_.checkpoint.in_layer(layer, config_.checkpoint.head_norms[1]));
-  }
-  const std::vector<float> table = make_rotary_table(facts, static_cast<int>(queries.num_tokens()));
-  rotate(queries, table, facts, layer);
-  rotate(keys, table, facts, layer);
+  const auto name_of_norm = [&](size_t i) {
+    return config_.checkpoint.in_layer(layer, config_.checkpoint.head_norms[i]);
+  };
+  const std::vector<float> tables =
+      make_rotary_table(facts, static_cast<int>(queries.num_tokens()), facts.max_context);
+  finish_heads(queries, name_of_norm(0), {tables, layer, scales_queries(facts) ? 1 : 0});
+  finish_heads(keys, name_of_norm(1), {tables, layer, 0});
   for (TokenRows* cached : {&keys, &values}) {
     for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
   }

@@ -33,10 +33,19 @@ class HostModel {
     std::vector<float> weights;
   };
 
+  /// By what a layer's heads are rotated: a table of make_rotary_table().
+  struct Rotation {
+    std::span<const float> tables;
+    int layer = 0;
+    int table = 0;
+  };
+
   std::string name_of(const std::string& name, int layer) const;
   TokenRows embed(std::span<const int32_t> text) const;
   TokenRows norm(const TokenRows& x, const std::string& name) const;
-  void norm_heads(TokenRows& heads, const std::string& name) const;
+  void scale_to_unit(TokenRows& x) const;
+  void weigh(TokenRows& x, const std::string& name) const;
+  void finish_heads(TokenRows& heads, const std::string& name, const Rotation& rotation) const;
   Parts multiply(const GraphOp& op, int layer, const TokenRows& x) const;
   Parts attention(Parts heads, int layer) const;
   std::vector<double> scores(const float* logits) const;

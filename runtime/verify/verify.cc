@@ -89,6 +89,7 @@ Verdict verify(Engine& engine, const TensorSource& source, HfConfig config, std:
 
   // The reference follows the kernel's tokens, so that one difference does not become many.
   config.facts.kv_bits = engine.library().model().facts.kv_bits;
+  config.facts.max_context = engine.context();
   std::vector<int32_t> text(prompt.begin(), prompt.end());
   text.insert(text.end(), result.tokens.begin(), result.tokens.end() - 1);
   const std::vector<float> logits = read_whole(

@@ -14,17 +14,18 @@
 
 namespace soliton {
 
-enum class RopeKind : int32_t { kDefault = 0, kLlama3 = 1, kLinear = 2, kYarn = 3 };
+enum class RopeKind : int32_t { kDefault = 0, kLlama3 = 1, kLinear = 2, kYarn = 3, kLongrope = 4 };
 
 /// As models/*.yaml and config.json call it.
 constexpr const char* rope_name(RopeKind kind) {
-  constexpr const char* kNames[] = {"default", "llama3", "linear", "yarn"};
+  constexpr const char* kNames[] = {"default", "llama3", "linear", "yarn", "longrope"};
   return kNames[static_cast<int>(kind)];
 }
 
 // Of a model whose layers differ so many may be listed, and so many kinds: one row has code for each width of an input.
 constexpr int kMostListedLayers = 128;
 constexpr int kMostLayerKinds = 4;
+constexpr int kMostRotatedPairs = 128;  // of a head's dims
 
 struct ModelFacts {
   int32_t hidden = 0;
@@ -34,19 +35,20 @@ struct ModelFacts {
   int32_t num_kv_heads = 0;
   int32_t head_dim = 0;
   int32_t vocabulary = 0;
-  int32_t tied_lm_head = 0;  // lm_head shares the embedding's weights
-  int32_t qkv_bias = 0;      // the projections to q, k and v add a bias
-  int32_t o_bias = 0;        // so does what attention puts out
-  int32_t head_norm = 0;     // every head of q and k is RMS-normed before it is rotated
-  int32_t joint_norm = 0;    // all heads of q are normed together, and all of k; only with head_norm
-  int32_t sinks = 0;         // every head has the score of a key without a value
-  int32_t norms = 0;         // of the residual stream, where they stand: a NormPlacement
-  int32_t norm_offset = 0;   // all norms multiply with 1 + their weight
-  int32_t activation = 0;    // what gate and up become: an Activation
-  int32_t kv_bits = 16;      // of a key or value in the cache: 16 (f16) or 32 (two f16)
-  int32_t max_context = 0;   // tokens
+  int32_t tied_lm_head = 0;    // lm_head shares the embedding's weights
+  int32_t qkv_bias = 0;        // the projections to q, k and v add a bias
+  int32_t o_bias = 0;          // so does what attention puts out
+  int32_t head_norm = 0;       // every head of q and k is RMS-normed before it is rotated
+  int32_t joint_norm = 0;      // all heads of q are normed together, and all of k; only with head_norm
+  int32_t head_norm_last = 0;  // heads are multiplied with the weights of their norm once they are rotated
+  int32_t sinks = 0;           // every head has the score of a key without a value
+  int32_t norms = 0;           // of the residual stream, where they stand: a NormPlacement
+  int32_t norm_offset = 0;     // all norms multiply with 1 + their weight
+  int32_t activation = 0;      // what gate and up become: an Activation
+  int32_t kv_bits = 16;        // of a key or value in the cache: 16 (f16) or 32 (two f16)
+  int32_t max_context = 0;     // tokens
   RopeKind rope_kind = RopeKind::kDefault;
-  int32_t rope_original_context = 0;  // tokens; llama3 and yarn
+  int32_t rope_original_context = 0;  // tokens; llama3, yarn and longrope
   int32_t rope_truncate = 1;          // are the bounds of the ramp whole dims? yarn only
   int32_t rope_dims = 0;              // of a head, the first, that are rotated; 0: all
   int32_t weight_bits = 16;           // of the layers' matrices: 16 (bf16), or 4, 5, 6 or 8 (integers)
@@ -85,9 +87,12 @@ struct ModelFacts {
   double rope_high_freq_factor = 1.0;  // llama3 only
   double rope_beta_fast = 32.0;        // turns within the original context; yarn only
   double rope_beta_slow = 1.0;         // the same
-  double rope_attention_factor = 1.0;  // of cosine and sine; yarn only
+  double rope_attention_factor = 1.0;  // of cosine and sine; yarn and longrope
   double rope_local_theta =
       0.0;  // of the default kind, in the layers that layer_rope says; 0: there are none
+  // Queries of position p are multiplied with 1 + beta * ln(1 + floor(p / query_scale_context)); 0: stay as they are.
+  double query_scale_beta = 0.0;
+  int32_t query_scale_context = 0;  // tokens
   // Of each layer where they differ, kMixture of one that is a mixture of experts, and ffn is the widest; else zeros.
   int32_t layer_ffn[kMostListedLayers] = {};
   // Of each layer which matrices have further_bits: several of MatrixRole.
@@ -96,6 +101,10 @@ struct ModelFacts {
   int32_t layer_window[kMostListedLayers] = {};
   // Of each layer by what its heads are rotated: a LayerRope; zeros where all are by the same.
   int32_t layer_rope[kMostListedLayers] = {};
+  // What wavelengths of the rotated pairs are multiplied with, of contexts up to rope_original_context and of longer ones;
+  // longrope only, else zeros.
+  float rope_short_factors[kMostRotatedPairs] = {};
+  float rope_long_factors[kMostRotatedPairs] = {};
 };
 
 /// By what the heads of a layer are rotated.
@@ -140,6 +149,9 @@ constexpr int32_t expert_width(const ModelFacts& facts) {
 constexpr int32_t rotated_dims(const ModelFacts& facts) {
   return facts.rope_dims > 0 ? facts.rope_dims : facts.head_dim;
 }
+constexpr int32_t rotated_pairs(const ModelFacts& facts) {
+  return rotated_dims(facts) / 2;
+}
 
 /// Has every layer a feed-forward network of its own width?
 constexpr bool lists_layers(const ModelFacts& facts) {
@@ -177,9 +189,13 @@ constexpr bool lists_ropes(const ModelFacts& facts) {
 constexpr int32_t rope_of_layer(const ModelFacts& facts, int layer) {
   return layer < kMostListedLayers ? facts.layer_rope[layer] : kMainRope;
 }
+/// Are queries rotated by a table of their own, which scales them?
+constexpr bool scales_queries(const ModelFacts& facts) {
+  return facts.query_scale_beta != 0;
+}
 /// Tables of rotations that a position has.
 constexpr int32_t rope_tables(const ModelFacts& facts) {
-  return facts.rope_local_theta != 0 ? 2 : 1;
+  return facts.rope_local_theta != 0 || scales_queries(facts) ? 2 : 1;
 }
 
 /// Calls visit(name, value) for every fact but the lists of layers, of experts only where there are any, and of what few
@@ -198,6 +214,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   if (facts.o_bias != 0) visit("o_bias", facts.o_bias);
   visit("head_norm", facts.head_norm);
   if (facts.joint_norm != 0) visit("joint_norm", facts.joint_norm);
+  if (facts.head_norm_last != 0) visit("head_norm_last", facts.head_norm_last);
   if (facts.sinks != 0) visit("sinks", facts.sinks);
   if (facts.norms != 0) visit("norms", facts.norms);
   if (facts.norm_offset != 0) visit("norm_offset", facts.norm_offset);
@@ -249,6 +266,10 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("rope_beta_slow", facts.rope_beta_slow);
   visit("rope_attention_factor", facts.rope_attention_factor);
   if (facts.rope_local_theta != 0.0) visit("rope_local_theta", facts.rope_local_theta);
+  if (facts.query_scale_beta != 0.0) {
+    visit("query_scale_beta", facts.query_scale_beta);
+    visit("query_scale_context", facts.query_scale_context);
+  }
 }
 
 /// Heads of q and k, which are rotated.
@@ -309,6 +330,11 @@ inline double yarn_attention_factor(double factor, double scale = 1.0) {
   return factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
+/// Longrope's, of a context that was `original` tokens.
+inline double longrope_attention_factor(double factor, int32_t original) {
+  return factor <= 1.0 || original <= 1 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+}
+
 /// 64-bit FNV-1a over the bytes of every fact.
 inline uint64_t hash_facts(const ModelFacts& facts) {
   uint64_t hash = 14695981039346656037ull;
@@ -321,6 +347,10 @@ inline uint64_t hash_facts(const ModelFacts& facts) {
   if (facts.further_bits != 0) add("layer_further", facts.layer_further);
   if (has_windows(facts)) add("layer_window", facts.layer_window);
   if (lists_ropes(facts)) add("layer_rope", facts.layer_rope);
+  if (facts.rope_kind == RopeKind::kLongrope) {
+    add("rope_short_factors", facts.rope_short_factors);
+    add("rope_long_factors", facts.rope_long_factors);
+  }
   return hash;
 }
 

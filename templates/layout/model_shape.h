@@ -48,6 +48,7 @@ struct ModelShape {
   bool o_bias = false;
   bool head_norm = false;
   bool joint_norm = false;                       // of all heads of q together, and of all of k
+  bool head_norm_last = false;                   // are norms' weights applied behind the rotation?
   NormPlacement norms = NormPlacement::kBefore;  // of the residual stream
   bool norm_offset = false;                      // do norms multiply with 1 + their weight?
   bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
@@ -58,6 +59,7 @@ struct ModelShape {
   float logit_scale = 1;
   float logit_soft_cap = 0;  // see AttentionVariant::soft_cap
   int rope_tables = 1;       // of a position, which layers name
+  int query_table = 0;       // so many tables behind the one that a layer names is that of its queries
   AttentionVariant attention = {};
   Activation activation = Activation::kSilu;
   Mixture mixture = {};

@@ -29,7 +29,12 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   const bool rotates = packed < kRotaryRows;
   const int tile_in_head = packed % kPlan.model.head_dim / kTileRows;
   float2 rotation = make_float2(1.0f, 0.0f);
-  if constexpr (kPlan.model.rotates_alike()) {
+  if constexpr (kPlan.model.query_table != 0) {
+    const bool is_query = packed < kPlan.model.num_heads * kPlan.model.head_dim;
+    const int table = is_query ? kPlan.model.query_table * (kPlan.model.head_dim / 2) : 0;
+    if (rotates && !kPlan.model.head_norm)
+      rotation = load_shared(context_.rotations() + table + tile_in_head * 8 + row % 8);
+  } else if constexpr (kPlan.model.rotates_alike()) {
     if (rotates && !kPlan.model.head_norm)
       rotation = load_shared(context_.rotations() + tile_in_head * 8 + row % 8);
   } else if (const int rope = rope_of<kPlan>(layer); rotates && !kPlan.model.head_norm && rope >= 0) {

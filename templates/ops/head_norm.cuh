@@ -1,4 +1,4 @@
-// RMS norm of a head of q or k, and its rotation behind it, where a model norms heads: a head's dims lie in
+// RMS norm of a head of q or k, and its rotation behind it (its weights may come last), where a model norms heads: a head's dims lie in
 // head_dim / 4 neighbouring lanes, four in each, so that sums and the other halves of rotation pairs come by
 // shuffles. Of 256 dims a lane has four in each half. Where all heads are normed together, the factors of q and of k are worked
 // out before.
@@ -27,8 +27,9 @@ SOLITON_DEVICE void load_rotations(const LaunchParams& params, const HeadOfToken
     rotations[0] = rotations[1] = make_float4(1, 0, 1, 0);
     return;
   }
+  const int table = rope + (head.is_key ? 0 : kPlan.model.query_table);
   const float4* own = reinterpret_cast<const float4*>(rotations_at<kPlan>(params, head.position) +
-                                                      rope * kPlan.model.head_dim + pair * 2);
+                                                      table * kPlan.model.head_dim + pair * 2);
   rotations[0] = load_constant(own);
   rotations[1] = load_constant(own + 1);
 }
@@ -75,11 +76,7 @@ class HeadNorm<kPlan, true, 1> {
   /// Collective. Returns the lane's four dims normed and rotated. `joint`: if all heads are normed together.
   SOLITON_DEVICE float4 finish(float4 v, int lane, const JointScales& joint = {}) const {
     const float scale = kPlan.model.joint_norm ? (is_key_ ? joint.k : joint.q) : own_scale(v);
-    const float4 normed =
-        make_float4(v.x * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.x)),
-                    v.y * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.x >> 16)),
-                    v.z * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.y)),
-                    v.w * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.y >> 16)));
+    const float4 normed = weighted<!kLast>(v, scale);
     // Dims d and d + head_dim / 2 rotate together: the other one counts negative in the first half.
     const bool first_half = lane % kLanes < kLanes / 2;
     const auto rotate = [&](float own, float cosine, float sine) {
@@ -90,10 +87,21 @@ class HeadNorm<kPlan, true, 1> {
                                       rotate(normed.y, rotations_[0].z, rotations_[0].w),
                                       rotate(normed.z, rotations_[1].x, rotations_[1].y),
                                       rotate(normed.w, rotations_[1].z, rotations_[1].w));
+    if constexpr (kLast) return is_normed_ ? weighted<true>(turned, 1.0f) : v;
     return is_normed_ ? turned : v;
   }
 
  private:
+  static constexpr bool kLast = kPlan.model.head_norm_last;
+
+  template <bool kWeighs>
+  SOLITON_DEVICE float4 weighted(const float4& v, float scale) const {
+    if constexpr (!kWeighs) return make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale);
+    return make_float4(v.x * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.x)),
+                       v.y * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.x >> 16)),
+                       v.z * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.y)),
+                       v.w * scale * norm_weight<kPlan>(static_cast<uint16_t>(weights_.y >> 16)));
+  }
   static SOLITON_DEVICE float own_scale(float4 v) {
     float squares = (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
     SOLITON_UNROLL
@@ -137,14 +145,20 @@ class HeadNorm<kPlan, true, 2> {
       scale = rsqrt_fast(squares / kPlan.model.head_dim + kPlan.model.norm_epsilon);
     }
     if (!is_normed_) return;
-    const float4 a = scaled(first, scale, norm_weights<kPlan>(weights_[0]));
-    const float4 b = scaled(second, scale, norm_weights<kPlan>(weights_[1]));
+    constexpr bool kLast = kPlan.model.head_norm_last;
+    const float4 ones = make_float4(1, 1, 1, 1);
+    const float4 a = scaled(first, scale, kLast ? ones : norm_weights<kPlan>(weights_[0]));
+    const float4 b = scaled(second, scale, kLast ? ones : norm_weights<kPlan>(weights_[1]));
     const float cosines[] = {rotations_[0].x, rotations_[0].z, rotations_[1].x, rotations_[1].z};
     const float sines[] = {rotations_[0].y, rotations_[0].w, rotations_[1].y, rotations_[1].w};
     first = make_float4(a.x * cosines[0] - b.x * sines[0], a.y * cosines[1] - b.y * sines[1],
                         a.z * cosines[2] - b.z * sines[2], a.w * cosines[3] - b.w * sines[3]);
     second = make_float4(b.x * cosines[0] + a.x * sines[0], b.y * cosines[1] + a.y * sines[1],
                          b.z * cosines[2] + a.z * sines[2], b.w * cosines[3] + a.w * sines[3]);
+    if constexpr (kLast) {
+      first = scaled(first, 1.0f, norm_weights<kPlan>(weights_[0]));
+      second = scaled(second, 1.0f, norm_weights<kPlan>(weights_[1]));
+    }
   }
 
  private:

@@ -1,4 +1,5 @@
-// Where a layer finds the rotations of a position: a model may have two tables of them, and layers that rotate nothing.
+// Where a layer finds the rotations of a position: a model may have two tables of them, and layers that rotate nothing; or
+// queries may have a table of their own, which scales them.
 #pragma once
 
 #include "layout/kernel_plan.h"

@@ -242,8 +242,11 @@ class Outputs : public ResidualStream<kPlan> {
     if (kPlan.model.head_norm || tile * kTileRows >= kPlan.model.rotary_heads() * kHeadDim)
       return make_uint4(one, 0, one, 0);
     const int pair = tile * kTileRows % kHeadDim / kTileRows * 8 + quarter() * 2;
-    const int rope = rope_of<kPlan>(layer);
+    int rope = rope_of<kPlan>(layer);
     if (rope < 0) return make_uint4(one, 0, one, 0);
+    if constexpr (kPlan.model.query_table != 0) {
+      if (tile * kTileRows < kPlan.model.num_heads * kHeadDim) rope += kPlan.model.query_table;
+    }
     constexpr int kPairs = kPlan.model.rope_tables * kHeadDim / 2;
     return load_constant(reinterpret_cast<const uint4*>(
         context_.params.rotary +

@@ -26,11 +26,9 @@ class ChooseContext : public testing::Test {
   HfConfig config() const {
     HfConfig config;
     config.facts = facts_;
-    config.ends_with_window = ends_with_window_;
     return config;
   }
 
-  bool ends_with_window_ = false;
   ModelFacts facts_ =
       load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b.yaml").facts;
   const int64_t weights_ = device_weight_bytes(facts_);
@@ -106,10 +104,6 @@ TEST_F(ChooseContext, IsWhatIsAskedForIfItFits) {
   options_.kernel = "";
   options_.context = 131'073;
   EXPECT_EQ(chosen(80'000'000'000), "7 --ctx-size: expected at most the model's 131072 tokens, got 131073");
-  ends_with_window_ = true;
-  EXPECT_EQ(chosen(80'000'000'000),
-            "7 --ctx-size: expected at most the 131072 tokens of the model's sliding_window (-c 131072), got "
-            "131073");
 }
 
 TEST_F(ChooseContext, SaysWhy) {

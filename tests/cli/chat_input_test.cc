@@ -292,15 +292,5 @@ TEST_F(Cli, ChatNamesTheDeviceThatACudaKernelLacks) {
                "needed to make the kernel of tiny-stories", {"SOLITON_KERNELS=kernels", "CXX=absent"});
 }
 
-TEST_F(Cli, ChatSaysHowFarASlidingWindowReaches) {
-  edit_config("LlamaForCausalLM", "MistralForCausalLM");
-  edit_config("\"model_type\": \"llama\"", "\"model_type\": \"mistral\", \"sliding_window\": 64");
-  expect_error("soliton-chat", chat({"-c", "65"}), kLimit, "--ctx-size",
-               "expected at most the 64 tokens of the model's sliding_window (-c 64), got 65");
-  expect_error("soliton-chat", {"-m", "tiny-stories", "-p", "x", "-n", "65"}, kLimit,
-               "--prompt and --predict",
-               "expected at most the 64 tokens of the model's sliding_window (-c 64), got 2 and 65");
-}
-
 }  // namespace
 }  // namespace soliton

@@ -161,6 +161,26 @@ TEST(Check, RotationsOfLayersMustBeThere) {
   EXPECT_TRUE(refusal_of(facts).starts_with("4 config.json: rope.layers: expected 0 to 2, of each layer"));
 }
 
+TEST(Check, ScalesOfQueriesAndWeightsBehindTheRotationHaveTheirPlaces) {
+  ModelFacts facts = good_facts();
+  facts.query_scale_beta = 0.5;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: query_scale_context: expected an integer from 1 to 4194304, got 0");
+  facts.query_scale_context = 8;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.layer_rope[1] = kNoRope;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: query_scale_beta: expected 0 where layers are not all rotated alike, got 0.5");
+  facts = good_facts();
+  facts.head_norm_last = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: head_norm_last: expected false where heads are not normed each by itself, got 1");
+  facts = good_facts();
+  facts.rope_kind = RopeKind::kLongrope;
+  EXPECT_EQ(refusal_of(facts),
+            "4 config.json: rope.short_factors: expected 64 numbers from 0.001 to 1000000, got nothing");
+}
+
 constexpr const char* kRichConfig = R"({
   "architectures": ["Qwen2ForCausalLM"], "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 6,
   "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 2048, "max_position_embeddings": 4096,
@@ -238,9 +258,6 @@ TEST(CheckSame, NamesWhatNoMemberSays) {
   config.erase("rope_parameters");
   EXPECT_EQ(refusal_by(&ModelFacts::rope_kind, RopeKind::kLlama3),
             "rope_scaling: expected llama3 (kernel of x), got default");
-  config.merge_patch({{"use_sliding_window", true}, {"sliding_window", 100}});
-  EXPECT_EQ(refusal_by(&ModelFacts::max_context, 4096),
-            "sliding_window: expected 4096 (kernel of x), got 100");
   folder.write("quantize_config.json", R"({"bits": 4, "group_size": 32, "sym": true, "desc_act": false})");
   const StatedFacts stated = HfConfig::open(folder.path()).stated;
   EXPECT_EQ(stated.place(&ModelFacts::weight_group).file, folder.path() / "quantize_config.json");

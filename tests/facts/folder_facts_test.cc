@@ -441,7 +441,6 @@ TEST(FolderFacts, WindowsAreThoseOfTheLayersThatSlide) {
   const HfConfig read = HfConfig::open(folder.path());
   EXPECT_EQ(std::vector(read.facts.layer_window, read.facts.layer_window + 4), (std::vector{0, 0, 64, 0}));
   EXPECT_EQ(read.facts.max_context, 131072);
-  EXPECT_FALSE(read.ends_with_window);
   EXPECT_NE(format_model_config("a", read.facts, "").find("\nwindows: [0, 0, 64]\n"), std::string::npos);
 }
 

@@ -68,7 +68,7 @@ TEST_F(GgufConfig, HasTheFactsOfConfigJson) {
                facts_of("Qwen3ForCausalLM", {{"head_dim", 128}}));
   expect_facts(metadata("phi3"), facts_of("Phi3ForCausalLM"));
   expect_facts(metadata("phi3").key("phi3.attention.sliding_window", 2047),
-               facts_of("Phi3ForCausalLM", {{"max_position_embeddings", 2047}}));
+               facts_of("Phi3ForCausalLM", {{"sliding_window", 2047}}));
   const json experts = {{"num_experts_per_tok", 2}, {"norm_topk_prob", true}};
   json mixtral = experts;
   mixtral["num_local_experts"] = 8;

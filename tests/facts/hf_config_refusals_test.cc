@@ -159,8 +159,9 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"GemmaForCausalLM"}}},
           "architectures: expected ForCausalLM of Llama, Mistral, Qwen2, Qwen3, Phi3, Qwen3Moe, Mixtral, "
           "Qwen2Moe, Glm4Moe, "
-          "Olmoe, GptOss, Gemma2, Gemma3, Olmo2, Olmo3, Granite, SmolLM3, SeedOss, Exaone4, Glm4, or "
-          "Gemma3ForConditionalGeneration, got \"GemmaForCausalLM\"");
+          "Olmoe, GptOss, Gemma2, Gemma3, Olmo2, Olmo3, Granite, SmolLM3, SeedOss, Exaone4, Glm4, "
+          "Ministral, Ministral3, HunYuanDenseV1, or Gemma3ForConditionalGeneration, "
+          "Mistral3ForConditionalGeneration, got \"GemmaForCausalLM\"");
   refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},
           "clip_qkv: expected null, got 8.0: not supported");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
@@ -184,12 +185,13 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"head_dim", 80}}, "head_dim: expected one of 64, 96, 128, 256, got 80");
   refused({{"head_dim", nullptr}, {"num_attention_heads", 64}, {"num_key_value_heads", 8}},
           "head_dim: expected one of 64, 96, 128, 256, got 32");
-  for (const char* type : {"dynamic", "longrope", "LLAMA3", ""}) {
+  for (const char* type : {"su", "LLAMA3", ""}) {
     refused({{"rope_scaling", {{"rope_type", type}}}},
-            "rope_scaling.rope_type: expected one of \"default\", \"llama3\", \"linear\", \"yarn\", got \"" +
+            "rope_scaling.rope_type: expected one of \"default\", \"llama3\", \"linear\", \"yarn\", "
+            "\"longrope\", \"dynamic\", got \"" +
                 std::string(type) + "\"");
   }
-  refused({{"rope_scaling", {{"rope_type", nullptr}, {"type", "dynamic"}}}}, "rope_scaling.type: expected");
+  refused({{"rope_scaling", {{"rope_type", nullptr}, {"type", "su"}}}}, "rope_scaling.type: expected");
   refused({{"partial_rotary_factor", 0.5}}, "partial_rotary_factor: expected 1, got 0.5");
   refused({{"rope_scaling", nullptr},
            {"rope_parameters",

@@ -135,7 +135,7 @@ TEST_F(HfConfigTest, AbsentMembersTakeTheArchitecturesDefaults) {
   EXPECT_EQ(HfConfig::open(folder_).facts.head_dim, 64);
 }
 
-TEST_F(HfConfigTest, MistralIsALlamaUpToItsWindow) {
+TEST_F(HfConfigTest, MistralIsALlamaWithAWindow) {
   json config = base_config();
   config["architectures"] = {"MistralForCausalLM"};
   config["model_type"] = "mistral";
@@ -152,30 +152,67 @@ TEST_F(HfConfigTest, MistralIsALlamaUpToItsWindow) {
     EXPECT_EQ(HfConfig::open(folder_).architecture, "MistralForCausalLM");
     EXPECT_EQ(hash_facts(HfConfig::open(folder_).facts), hash_facts(llama)) << window;
   }
-  EXPECT_FALSE(HfConfig::open(folder_).ends_with_window);
-  const auto expect_end = [&](const json& window, int context) {
+  for (const auto& [window, width] :
+       {std::pair(json(32767), 32767), {json(4096), 4096}, {json(1), 1}, {absent, 4096}}) {
     with_window(window);
-    const HfConfig opened = HfConfig::open(folder_);
-    EXPECT_EQ(opened.facts.max_context, context);
-    EXPECT_TRUE(opened.ends_with_window);
-    ModelFacts but_for_context = opened.facts;
-    but_for_context.max_context = 32768;
-    EXPECT_EQ(hash_facts(but_for_context), hash_facts(llama));
-  };
-  expect_end(32767, 32767);
-  expect_end(4096, 4096);
-  expect_end(1, 1);
-  expect_end(absent, 4096);
+    ModelFacts facts = HfConfig::open(folder_).facts;
+    for (int layer = 0; layer < kMostListedLayers; ++layer) {
+      EXPECT_EQ(facts.layer_window[layer], layer < facts.num_layers ? width : 0) << layer;
+      facts.layer_window[layer] = 0;
+    }
+    EXPECT_EQ(hash_facts(facts), hash_facts(llama));
+  }
   with_window(0);
   expect_refused_as_is(ExitCode::kBadFile, "sliding_window: expected an integer in [1, ");
   with_window("none");
   expect_refused_as_is(ExitCode::kBadFile, "sliding_window: expected an integer, got \"none\"");
   config["max_position_embeddings"] = 4096;
   with_window(absent);
-  EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 4096);
-  EXPECT_FALSE(HfConfig::open(folder_).ends_with_window);
+  EXPECT_FALSE(has_windows(HfConfig::open(folder_).facts)) << "no token is left out";
   // Not a Llama's business: its config class has no such member.
-  EXPECT_EQ(open({{"sliding_window", 16}}).facts.max_context, 131072);
+  EXPECT_FALSE(has_windows(open({{"sliding_window", 16}}).facts));
+}
+
+TEST_F(HfConfigTest, MinistralsLayersSayWhetherTheyHaveAWindow) {
+  json config = base_config();
+  config.merge_patch({{"architectures", {"MinistralForCausalLM"}}, {"model_type", "ministral"}});
+  config["sliding_window"] = 64;
+  write("config.json", config.dump());
+  EXPECT_EQ(show_windows(HfConfig::open(folder_).facts), "[64]") << "all, where none says so";
+  config["sliding_window"] = nullptr;
+  write("config.json", config.dump());
+  EXPECT_EQ(show_windows(HfConfig::open(folder_).facts), "[0]");
+}
+
+TEST_F(HfConfigTest, ReadsTheTextOfMistral3) {
+  json text = base_config();
+  text.erase("architectures");
+  text["model_type"] = "ministral3";
+  text["rope_scaling"] = nullptr;
+  text["rope_parameters"] = {{"rope_type", "yarn"},
+                             {"factor", 16},
+                             {"original_max_position_embeddings", 8192},
+                             {"llama_4_scaling_beta", 0.25}};
+  text["max_position_embeddings"] = 131072;
+  json config = {{"architectures", {"Mistral3ForConditionalGeneration"}},
+                 {"model_type", "mistral3"},
+                 {"text_config", text}};
+  write("config.json", config.dump());
+  const HfConfig read = HfConfig::open(folder_);
+  EXPECT_EQ(read.facts.query_scale_beta, 0.25);
+  EXPECT_EQ(read.facts.query_scale_context, 8192);
+  EXPECT_TRUE(read.checkpoint.in_layer(0, "x").starts_with("language_model.model.layers.0."));
+  config["text_config"]["rope_parameters"].erase("llama_4_scaling_beta");
+  config["text_config"]["model_type"] = "mistral";
+  write("config.json", config.dump());
+  EXPECT_EQ(HfConfig::open(folder_).facts.query_scale_beta, 0);
+  config["text_config"]["model_type"] = "mixtral";
+  write("config.json", config.dump());
+  expect_refused_as_is(ExitCode::kMismatch,
+                       "text_config.model_type: expected \"mistral\" or \"ministral3\", got \"mixtral\"");
+  expect_refused({{"rope_scaling", {{"rope_type", "default"}, {"llama_4_scaling_beta", 0.1}}}},
+                 ExitCode::kMismatch,
+                 "rope_scaling.llama_4_scaling_beta: expected nothing, got 0.1: not supported");
 }
 
 TEST_F(HfConfigTest, MistralsAbsentKvHeadsAreEight) {
@@ -241,38 +278,29 @@ TEST_F(HfConfigTest, QwensWindowIsThereWhereItIsUsed) {
       write("config.json", patched.dump());
     };
     const json absent(json::value_t::discarded);
+    const auto windows = [&] { return show_windows(HfConfig::open(folder_).facts); };
     with(false, 4096);
-    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    EXPECT_EQ(windows(), "[0]");
     with(absent, 4096);
-    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    EXPECT_EQ(windows(), "[0]");
     with(true, 32768);
-    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
+    EXPECT_EQ(windows(), "[0]");
     with(true, nullptr);
-    EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 32768);
-    EXPECT_FALSE(HfConfig::open(folder_).ends_with_window);
+    EXPECT_EQ(windows(), "[0]");
+    config["max_window_layers"] = 1;
     for (const json& window : {json(4096), absent}) {
       with(true, window);
-      EXPECT_EQ(HfConfig::open(folder_).facts.max_context, 4096);
-      EXPECT_TRUE(HfConfig::open(folder_).ends_with_window);
+      const ModelFacts facts = HfConfig::open(folder_).facts;
+      EXPECT_EQ(facts.layer_window[0], 0);
+      EXPECT_EQ(facts.layer_window[1], 4096);
+      EXPECT_EQ(facts.max_context, 32768);
     }
+    config["max_window_layers"] = config["num_hidden_layers"];
+    with(true, 4096);
+    EXPECT_EQ(windows(), "[0]");
     with("yes", 4096);
     expect_refused_as_is(ExitCode::kBadFile, "use_sliding_window: expected true or false, got \"yes\"");
   }
-}
-
-// What the rotary embedding is worked out from is what the model was trained with.
-TEST_F(HfConfigTest, AWindowLeavesTheRotaryEmbeddingAlone) {
-  json config = base_config();
-  config.merge_patch({{"architectures", {"Qwen2ForCausalLM"}}, {"model_type", "qwen2"}});
-  config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
-  write("config.json", config.dump());
-  const ModelFacts whole = HfConfig::open(folder_).facts;
-  config.merge_patch({{"use_sliding_window", true}, {"sliding_window", 1000}});
-  write("config.json", config.dump());
-  ModelFacts windowed = HfConfig::open(folder_).facts;
-  EXPECT_EQ(windowed.max_context, 1000);
-  windowed.max_context = whole.max_context;
-  EXPECT_EQ(hash_facts(windowed), hash_facts(whole));
 }
 
 TEST_F(HfConfigTest, ReadsLinearAndYarn) {
@@ -373,11 +401,11 @@ TEST_F(HfConfigTest, ReadsPhi3) {
   EXPECT_EQ(config.facts.num_kv_heads, 32) << "absent: as many as heads";
   EXPECT_EQ(config.facts.head_dim, 96);
   EXPECT_EQ(config.facts.norm_epsilon, 1e-5) << "absent";
-  EXPECT_EQ(config.facts.max_context, 2047);
-  EXPECT_TRUE(config.ends_with_window);
+  EXPECT_EQ(config.facts.max_context, 4096);
+  EXPECT_EQ(show_windows(config.facts), "[2047]");
   json patch = phi3();
   patch["sliding_window"] = nullptr;
-  EXPECT_EQ(open(patch).facts.max_context, 4096);
+  EXPECT_EQ(show_windows(open(patch).facts), "[0]");
   const LinearStack& qkv = config.checkpoint.stacks[0];
   EXPECT_EQ(qkv.parts[2].name, "self_attn.qkv_proj");
   EXPECT_EQ(qkv.parts[2].first, 2 * 3072);
@@ -385,14 +413,59 @@ TEST_F(HfConfigTest, ReadsPhi3) {
   EXPECT_EQ(config.checkpoint.stacks[2].parts[1].first, 8192);
 }
 
-TEST_F(HfConfigTest, RefusesOfPhi3WhatNoKernelDoes) {
+TEST_F(HfConfigTest, ReadsLongrope) {
   json patch = phi3();
-  patch["rope_scaling"] = {
-      {"rope_type", nullptr}, {"type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0}}};
-  expect_refused(patch, ExitCode::kMismatch, "rope_scaling.type: expected one of");
-  patch = phi3();
+  patch["max_position_embeddings"] = 131072;
+  patch["original_max_position_embeddings"] = 4096;
   patch["partial_rotary_factor"] = 0.75;
-  expect_refused(patch, ExitCode::kMismatch, "partial_rotary_factor: expected 1, got 0.75");
+  const std::vector<double> ones(36, 1.0);
+  patch["rope_scaling"] = {
+      {"rope_type", nullptr}, {"type", "longrope"}, {"short_factor", ones}, {"long_factor", ones}};
+  patch["rope_scaling"]["long_factor"][35] = 64.5;
+  const ModelFacts facts = open(patch).facts;
+  EXPECT_EQ(facts.rope_kind, RopeKind::kLongrope);
+  EXPECT_EQ(facts.rope_dims, 72);
+  EXPECT_EQ(facts.rope_original_context, 4096);
+  EXPECT_EQ(facts.max_context, 131072);
+  EXPECT_NEAR(facts.rope_attention_factor, std::sqrt(1 + std::log(32) / std::log(4096)), 1e-12);
+  EXPECT_EQ(facts.rope_short_factors[35], 1);
+  EXPECT_EQ(facts.rope_long_factors[35], 64.5);
+  EXPECT_EQ(facts.rope_long_factors[36], 0);
+  ModelFacts other = facts;
+  other.rope_long_factors[0] = 2;
+  EXPECT_NE(hash_facts(other), hash_facts(facts));
+  EXPECT_NE(error_of([&] {
+              check_same(open(patch).stated, other, "kernel of x");
+            }).find("rope_scaling.long_factor: expected others (kernel of x), got an array"),
+            std::string::npos);
+  json wrong = patch;
+  wrong["rope_scaling"]["short_factor"] = {1.0};
+  expect_refused(wrong, ExitCode::kBadFile,
+                 "rope_scaling.short_factor: expected one for each of 36 pairs of dims, got 1");
+  wrong = patch;
+  wrong["rope_scaling"]["long_factor"][3] = 0;
+  expect_refused(wrong, ExitCode::kBadFile,
+                 "rope_scaling.long_factor[3]: expected a number in [0.001, 1000000], got 0");
+  wrong = patch;
+  wrong["rope_scaling"]["long_mscale"] = 1.2;
+  expect_refused(wrong, ExitCode::kMismatch,
+                 "rope_scaling.long_mscale: expected nothing, got 1.2: not supported");
+}
+
+// Beyond max_position_embeddings dynamic scaling would turn the keys by another theta with every token.
+TEST_F(HfConfigTest, DynamicRopeIsPlainUpToItsContext) {
+  const json scaling = {{"rope_type", "dynamic"}, {"factor", 2.0}, {"alpha", 1000.0}};
+  EXPECT_EQ(hash_facts(open({{"rope_scaling", scaling}}).facts),
+            hash_facts(open({{"rope_scaling", nullptr}}).facts));
+  json hunyuan = {{"architectures", {"HunYuanDenseV1ForCausalLM"}},
+                  {"model_type", "hunyuan_v1_dense"},
+                  {"rope_theta", 10000.0},
+                  {"rope_scaling", scaling}};
+  const HfConfig read = open(hunyuan);
+  EXPECT_EQ(read.facts.head_norm_last, 1);
+  EXPECT_EQ(read.checkpoint.head_norms[1], "self_attn.key_layernorm");
+  const double dims = read.facts.head_dim;
+  EXPECT_DOUBLE_EQ(read.facts.rope_theta, 10000 * std::pow(1000.0, dims / (dims - 2)));
 }
 
 }  // namespace

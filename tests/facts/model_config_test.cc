@@ -271,8 +271,8 @@ TEST(ModelConfig, RefusesImpossibleRope) {
   const auto changed = [](const std::string& from, const std::string& to) {
     return parse_error(with(kGood, from, to));
   };
-  EXPECT_EQ(changed("kind: llama3", "kind: longrope"),
-            refusal(13, "rope.kind: expected one of default, llama3, linear, yarn, got longrope"));
+  EXPECT_EQ(changed("kind: llama3", "kind: su"),
+            refusal(13, "rope.kind: expected one of default, llama3, linear, yarn, longrope, got su"));
   EXPECT_EQ(changed("theta: 500000", "theta: 1"),
             refusal(14, "rope.theta: expected a number above 1 and below 1000000000000, got 1"));
   EXPECT_EQ(changed("  factor: 8", "  factor: 0.5"),
@@ -294,11 +294,11 @@ TEST(ModelConfig, RefusesImpossibleRope) {
             refusal(16,
                     "rope.low_freq_factor: expected this key only with kind = llama3, got it with kind = "
                     "linear"));
-  EXPECT_EQ(
-      parse_error(kDefaultRope + "  original_context: 8192\n"),
-      refusal(15,
-              "rope.original_context: expected this key only with kind = llama3 or yarn, got it with kind = "
-              "default"));
+  EXPECT_EQ(parse_error(kDefaultRope + "  original_context: 8192\n"),
+            refusal(15,
+                    "rope.original_context: expected this key only with kind = llama3 or yarn or longrope, "
+                    "got it with kind = "
+                    "default"));
   EXPECT_EQ(parse_error(kYarnRope + "  beta_fast: 1\n"),
             refusal(17, "rope.beta_fast: expected a number above beta_slow = 1, got 1"));
   EXPECT_EQ(parse_error(kYarnRope + "  attention_factor: 0\n"),
@@ -309,7 +309,8 @@ TEST(ModelConfig, RefusesImpossibleRope) {
       changed("  factor: 8", "  fator: 8"),
       refusal(15,
               "rope.fator: expected one of kind, theta, dims, factor, low_freq_factor, high_freq_factor, "
-              "original_context, beta_fast, beta_slow, attention_factor, truncate, local_theta, layers, got "
+              "original_context, beta_fast, beta_slow, attention_factor, truncate, short_factors, "
+              "long_factors, local_theta, layers, got "
               "an unknown "
               "key"));
 }
@@ -388,12 +389,14 @@ TEST(ModelConfig, RefusesSharedExpertsThatDivideGroups) {
 TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
   EXPECT_EQ(
       parse_error(kGood + "dtype: bf16\n"),
-      refusal(19,
-              "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
-              "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, sinks, norms, "
-              "norm_offset, windows, activation, kv_bits, max_context, norm_epsilon, embedding_scale, "
-              "residual_scale, attention_scale, attention_soft_cap, logit_scale, logit_soft_cap, "
-              "experts, quantization, rope, got an unknown key"));
+      refusal(
+          19,
+          "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
+          "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, head_norm_last, sinks, norms, "
+          "norm_offset, windows, activation, kv_bits, max_context, norm_epsilon, embedding_scale, "
+          "residual_scale, attention_scale, attention_soft_cap, logit_scale, logit_soft_cap, "
+          "query_scale_beta, query_scale_context, "
+          "experts, quantization, rope, got an unknown key"));
   EXPECT_EQ(parse_error(with(kGood, "ffn: 14336\n", "")),
             refusal(1, "ffn: expected a multiple of 64 from 64 to 262144, got no such key"));
   EXPECT_EQ(parse_error(with(kGood, "name: m", "name: M")),

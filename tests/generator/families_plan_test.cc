@@ -1,5 +1,6 @@
 // From the config.json that a model was published with to plans: its facts, as many parameters as it has, and kernels of one
 // row and of several that read all of them, which the verifier accepts.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "models/check.h"
@@ -19,15 +20,25 @@ struct Published {
 };
 
 constexpr Published kPublished[] = {
-    {"gemma-2-2b", 2614341888},      {"gemma-2-9b", 9241705984},      {"gemma-2-27b", 27227128320},
-    {"gemma-3-270m", 268098176},     {"gemma-3-1b", 999885952},       {"gemma-3-4b", 3880263168},
-    {"gemma-3-12b", 11766034176},    {"gemma-3-27b", 27009346304},    {"olmo-2-1b", 1484916736},
-    {"olmo-2-7b", 7298617344},       {"olmo-2-13b", 13716198400},     {"olmo-2-32b", 32234279936},
-    {"olmo-3-7b", 7298011136},       {"olmo-3-32b", 32233522176},     {"granite-3.3-2b", 2533539840},
-    {"granite-3.3-8b", 8170864640},  {"smollm3-3b", 3075098624},      {"seed-oss-36b", 36151104512},
-    {"exaone-4.0-1.2b", 1279391488}, {"exaone-4.0-32b", 32003216384}, {"glm-4-9b", 9400094720},
-    {"glm-4-32b", 32566081536},      {"falcon3-1b", 1669408768},      {"falcon3-3b", 3227655168},
-    {"falcon3-7b", 7455550464},      {"falcon3-10b", 10305653760},
+    {"gemma-2-2b", 2614341888},       {"gemma-2-9b", 9241705984},
+    {"gemma-2-27b", 27227128320},     {"gemma-3-270m", 268098176},
+    {"gemma-3-1b", 999885952},        {"gemma-3-4b", 3880263168},
+    {"gemma-3-12b", 11766034176},     {"gemma-3-27b", 27009346304},
+    {"olmo-2-1b", 1484916736},        {"olmo-2-7b", 7298617344},
+    {"olmo-2-13b", 13716198400},      {"olmo-2-32b", 32234279936},
+    {"olmo-3-7b", 7298011136},        {"olmo-3-32b", 32233522176},
+    {"granite-3.3-2b", 2533539840},   {"granite-3.3-8b", 8170864640},
+    {"smollm3-3b", 3075098624},       {"seed-oss-36b", 36151104512},
+    {"exaone-4.0-1.2b", 1279391488},  {"exaone-4.0-32b", 32003216384},
+    {"glm-4-9b", 9400094720},         {"glm-4-32b", 32566081536},
+    {"falcon3-1b", 1669408768},       {"falcon3-3b", 3227655168},
+    {"falcon3-7b", 7455550464},       {"falcon3-10b", 10305653760},
+    {"phi-3.5-mini", 3821079552},     {"phi-4-mini", 3836021760},
+    {"mistral-7b-v0.1", 7241732096},  {"ministral-8b-2410", 8019808256},
+    {"ministral-3-3b", 3429006336},   {"ministral-3-8b", 8489553920},
+    {"ministral-3-14b", 13506073600}, {"mistral-small-3.1-24b", 23572403200},
+    {"hunyuan-0.5b", 463512576},      {"hunyuan-1.8b", 1791080448},
+    {"hunyuan-4b", 3995265024},       {"hunyuan-7b", 7504568320},
 };
 
 ModelFacts facts_of(const std::string& name) {
@@ -101,6 +112,25 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_EQ(show_ropes(facts_of("smollm3-3b")), "[0, 0, 0, 2]");
   EXPECT_EQ(show_ropes(facts_of("exaone-4.0-32b")), "[0, 0, 0, 2]");
   EXPECT_EQ(show_ropes(facts_of("exaone-4.0-1.2b")), "[0]");
+  const ModelFacts phi4 = facts_of("phi-4-mini");
+  EXPECT_EQ(phi4.rope_kind, RopeKind::kLongrope);
+  EXPECT_EQ(phi4.rope_dims, 96);
+  EXPECT_EQ(phi4.rope_original_context, 4096);
+  EXPECT_NEAR(phi4.rope_attention_factor, 1.190238, 1e-6);
+  EXPECT_EQ(phi4.rope_long_factors[47], 47.77f);
+  EXPECT_EQ(show_windows(phi4), "[0]") << "its window is wider than its context";
+  EXPECT_EQ(show_windows(facts_of("mistral-7b-v0.1")), "[4096]");
+  EXPECT_EQ(show_windows(facts_of("ministral-8b-2410")), "[0]");
+  const ModelFacts ministral = facts_of("ministral-3-8b");
+  EXPECT_EQ(ministral.query_scale_beta, 0.1);
+  EXPECT_EQ(ministral.query_scale_context, 16384);
+  EXPECT_EQ(ministral.max_context, 262144);
+  EXPECT_EQ(ministral.rope_attention_factor, 1);
+  EXPECT_EQ(facts_of("mistral-small-3.1-24b").query_scale_beta, 0);
+  const ModelFacts hunyuan = facts_of("hunyuan-7b");
+  EXPECT_EQ(hunyuan.head_norm_last, 1);
+  EXPECT_EQ(hunyuan.rope_kind, RopeKind::kDefault);
+  EXPECT_DOUBLE_EQ(hunyuan.rope_theta, 10000 * std::pow(1000, 128 / 126.0));
   const ModelFacts granite = facts_of("granite-3.3-8b");
   EXPECT_EQ(granite.logit_scale, 1 / 16.0);
   EXPECT_EQ(granite.attention_scale, 1 / 128.0);

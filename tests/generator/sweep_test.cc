@@ -58,6 +58,8 @@ constexpr Free kFree[] = {
     {"facts.tied_lm_head", "which tensor the runtime packs"},
     {"facts.qkv_bias", "whether the kernel adds biases, which lie beside the weights"},
     {"facts.head_norm", "whether consumers norm heads on their way to shared memory", has_one_row},
+    {"facts.head_norm_last", "when the kernel multiplies with weights, which takes no room"},
+    {"facts.query_scale_context", "how the runtime makes the table of rotations"},
     {"facts.norm_offset", "what norms multiply with, which takes no room"},
     {"facts.activation", "what gates go through, which takes no room"},
     {"facts.kv_bits", "keys of two parts, where shared memory has room for them", has_one_row},

@@ -58,6 +58,24 @@ FAMILIES = {
     "glm4": ("Glm4ForCausalLM", {
         "attention_bias": True, "rms_norm_eps": 1e-5,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}),
+    "phi3": ("Phi3ForCausalLM", {
+        "hidden_size": 256,
+        "original_max_position_embeddings": 6, "sliding_window": 40, "pad_token_id": 62,
+        "rope_parameters": {"rope_type": "longrope", "rope_theta": 10000.0, "partial_rotary_factor": 0.75, "attention_factor": 1.1,
+                            "short_factor": [1.0] * 24, "long_factor": [1.0 + 0.25 * pair for pair in range(24)]}}),
+    "mistral": ("MistralForCausalLM", {
+        "sliding_window": 40, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "ministral": ("MinistralForCausalLM", {
+        "sliding_window": 40, "layer_types": [LOCAL, GLOBAL, LOCAL, LOCAL],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0}}),
+    "ministral3": ("Ministral3ForCausalLM", {
+        "sliding_window": None,
+        "rope_parameters": {"rope_type": "yarn", "rope_theta": 1000000.0, "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                            "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5,
+                            "original_max_position_embeddings": 32}}),
+    "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", {
+        "head_dim": 128,
+        "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 1.0, "alpha": 1000.0}}),
 }
 OFFSET_NORMS = {"gemma2", "gemma3_text"}
 
@@ -79,11 +97,15 @@ def random_parameter(name, shape, family):
     def random(each, each_shape):
         return make_goldens.random_tensor(each, each_shape, SEED, family in OFFSET_NORMS)
 
-    if family != "glm4":
-        return random(name, shape)
     if "gate_up_proj" in name:
         half = (shape[0] // 2, shape[1])
         return np.concatenate([random(name.replace("gate_up_proj", part), half) for part in ("gate_proj", "up_proj")])
+    if "qkv_proj" in name:
+        rows = [heads * COMMON["head_dim"] for heads in (COMMON["num_attention_heads"], 2, 2)]
+        parts = zip(("q_proj", "k_proj", "v_proj"), rows)
+        return np.concatenate([random(name.replace("qkv_proj", part), (count, shape[1])) for part, count in parts])
+    if family != "glm4":
+        return random(name, shape)
     last = name.split(".")[-2]
     bits = random(name.replace(last, NORMS.get(last, last)), shape)
     return side_by_side(bits, COMMON["head_dim"], COMMON["head_dim"] // 2) if last in ("q_proj", "k_proj") else bits

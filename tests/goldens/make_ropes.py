@@ -18,6 +18,9 @@ GOLDENS = pathlib.Path(__file__).resolve().parent
 POSITIONS = [0, 1, 77, 4095, 40000]
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+LONGROPE = {"rope_type": "longrope", "original_max_position_embeddings": 4096,
+            "short_factor": [1.0 + 0.125 * pair for pair in range(32)],
+            "long_factor": [1.0 + 1.5 * pair for pair in range(32)]}
 CASES = {
     "default": (64, 131072, {"rope_type": "default"}),
     "llama3": (64, 131072, {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -32,6 +35,10 @@ CASES = {
     "yarn, one mscale": (64, 131072, YARN | {"mscale": 0.707}),
     "yarn, original context not stated": (64, 8192, {"rope_type": "yarn", "factor": 8.0}),
     "yarn, factor not stated": (64, 131072, {key: YARN[key] for key in YARN if key != "factor"} | {"factor": None}),
+    "dynamic, up to its context": (64, 131072, {"rope_type": "dynamic", "factor": 4.0}),
+    "longrope": (64, 131072, LONGROPE),
+    "longrope, attention factor": (64, 131072, LONGROPE | {"attention_factor": 1.5}),
+    "longrope, up to its original context": (64, 65536, LONGROPE | {"original_max_position_embeddings": 65536}),
 }
 THETA = 1e6
 

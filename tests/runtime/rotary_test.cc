@@ -50,7 +50,7 @@ TEST(Rotary, TableIsWhatTransformersComputes) {
     SCOPED_TRACE(golden.at("name").get<std::string>());
     const ModelFacts facts = facts_with(golden.at("config"));
     const int half = facts.head_dim / 2;
-    const std::vector<float> table = make_rotary_table(facts, positions.back() + 1);
+    const std::vector<float> table = make_rotary_table(facts, positions.back() + 1, facts.max_context);
     const std::vector<float> frequencies = rotary_frequencies(facts);
     ASSERT_EQ(table.size(), static_cast<size_t>(positions.back() + 1) * facts.head_dim);
     for (size_t i = 0; i < positions.size(); ++i) {
@@ -71,6 +71,50 @@ TEST(Rotary, TableIsWhatTransformersComputes) {
   }
 }
 
+ModelFacts stretched_facts() {
+  const json factors = std::vector<double>(32, 2.0);
+  return facts_with({{"max_position_embeddings", 4096},
+                     {"rope_scaling",
+                      {{"rope_type", "longrope"},
+                       {"short_factor", std::vector<double>(32, 1.0)},
+                       {"long_factor", factors},
+                       {"attention_factor", 1.0},
+                       {"original_max_position_embeddings", 1000}}}});
+}
+
+// A context that is not longer than the original one is not stretched, however long the model's may be.
+TEST(Rotary, LongropeTurnsByTheContextThatThereIs) {
+  const ModelFacts facts = stretched_facts();
+  ModelFacts plain = facts;
+  plain.rope_kind = RopeKind::kDefault;
+  EXPECT_EQ(make_rotary_table(facts, 64, 1000), make_rotary_table(plain, 64, 1000));
+  const std::vector<float> stretched = make_rotary_table(facts, 64, 1001);
+  const std::vector<float> table = make_rotary_table(plain, 64, 1001);
+  const auto at = [&](const std::vector<float>& values, int position) {
+    return std::vector(values.begin() + position * 64, values.begin() + (position + 1) * 64);
+  };
+  EXPECT_EQ(at(stretched, 62), at(table, 31));
+}
+
+// Queries have a table of their own, which keys' positions do not scale.
+TEST(Rotary, QueriesAreScaledBeyondTheirContext) {
+  ModelFacts facts = stretched_facts();
+  facts.rope_kind = RopeKind::kDefault;
+  facts.rope_dims = 48;
+  const std::vector<float> plain = make_rotary_table(facts, 20, 20);
+  facts.query_scale_beta = 0.5;
+  facts.query_scale_context = 8;
+  const std::vector<float> scaled = make_rotary_table(facts, 20, 20);
+  ASSERT_EQ(scaled.size(), 2 * plain.size());
+  for (int position = 0; position < 20; ++position) {
+    const float scale = 1.0f + 0.5f * std::log(1.0f + std::floor(static_cast<float>(position) / 8.0f));
+    for (int i = 0; i < 64; ++i) {
+      EXPECT_EQ(scaled[position * 128 + i], plain[position * 64 + i]);
+      EXPECT_FLOAT_EQ(scaled[position * 128 + 64 + i], scale * plain[position * 64 + i]);
+    }
+  }
+}
+
 // Every case is another table: none passes because another kind was computed.
 TEST(Rotary, CasesDiffer) {
   const json goldens = read_goldens();
@@ -78,8 +122,9 @@ TEST(Rotary, CasesDiffer) {
   for (const json& golden : goldens.at("cases")) {
     sines.insert(golden.at("sines").dump() + golden.at("config").at("head_dim").dump());
   }
-  // The factor that is not stated is the one that is stated elsewhere; so is the context, of another head_dim.
-  EXPECT_GE(sines.size() + 2, goldens.at("cases").size());
+  // The factor that is not stated is the one that is stated elsewhere; so is the context, of another head_dim. Dynamic scaling
+  // is none up to its context.
+  EXPECT_GE(sines.size() + 3, goldens.at("cases").size());
 }
 
 }  // namespace
