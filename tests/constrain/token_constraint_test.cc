@@ -51,6 +51,45 @@ TEST(TokenConstraint, MasksAreWhatTryingSays) {
   }
 }
 
+/// Tokens of all kinds that loops of characters tell apart: long ones, odd ones, parts of characters.
+std::shared_ptr<const Vocabulary> mixed_vocabulary() {
+  const std::vector<std::string> parts = {
+      "a",    "b",  "ar",  "arn:",     "z",    "9",    "-",  "/",    "\"",           ":",    " ", "é",
+      "日本", "\\", "\\n", "\xe6\x97", "\xa5", "\xc3", "\n", "\x7f", "\xe3\x80\x80", "\", ", "}"};
+  std::mt19937 random(11);
+  std::vector<std::string> tokens;
+  for (int i = 0; i < 2500; ++i) {
+    std::string token;
+    // Of few kinds of parts, as tokens are, and now and then very long.
+    const size_t first = random() % parts.size();
+    for (size_t left = 1 + random() % (i % 50 == 0 ? 60 : 8); left > 0; --left)
+      token += parts[random() % 3 == 0 ? random() % parts.size() : (first + random() % 2) % 4];
+    tokens.push_back(token.substr(0, Vocabulary::kMaxTokenBytes));
+  }
+  return byte_vocabulary(tokens);
+}
+
+TEST(TokenConstraint, MasksOfLoopsAreWhatTryingSays) {
+  const auto vocabulary = mixed_vocabulary();
+  std::mt19937 random(5);
+  for (const char* schema :
+       {R"({"type": "string", "pattern": "^[a-z]+$"})", R"({"type": "string", "pattern": "arn:[a-z]+/"})",
+        R"({"type": "string", "pattern": "arn:", "maxLength": 20})",
+        R"({"type": "string", "pattern": "^[a-z-]{3,20}:[a-z]{2}(-[a-z]+)*$"})",
+        R"({"type": "string", "pattern": "^[^/:]{1,9}$"})", R"({"type": "string", "pattern": "\\S"})",
+        R"({"type": "string", "pattern": "^[ -~]*b$", "minLength": 9})",
+        R"({"type": "string", "pattern": "^[\\p{L}:]*$"})",
+        R"({"type": "string", "pattern": "^(?!ab)[a-z](-*[a-z9]){0,30}$"})",
+        R"({"type": "string", "pattern": "^[^é]*$", "maxLength": 12})",
+        R"({"anyOf": [{"type": "string", "pattern": "^[ab]+$"}, {"type": "string", "maxLength": 30}]})"}) {
+    SCOPED_TRACE(schema);
+    const auto shared = ready(schema_grammar(schema), vocabulary);
+    for (int i = 0; i < 3; ++i) walk(TokenConstraint(shared, {}), *vocabulary, random, 12, true);
+  }
+  const auto choice = ready(ebnf("root ::= [a-z]+ | [a-z9]* \"é\" [^é]{2,40} | \"a\" root"), vocabulary);
+  for (int i = 0; i < 3; ++i) walk(TokenConstraint(choice, {}), *vocabulary, random, 12, true);
+}
+
 // Tokens that end rules, begin others and cross characters' boundaries.
 TEST(TokenConstraint, TokensMayCrossRulesAndCharacters) {
   const auto vocabulary = byte_vocabulary({"(1", "1)+(", ")))", "\xc3", "\xa9\xc3", "\xa9x", "1+1+1", "é"});

@@ -198,6 +198,27 @@ FrameIndex StackMachine::find_step(FrameIndex frame, uint8_t byte) {
   return (*steps)[byte] = next;
 }
 
+/// Bytes between two at which an edge begins or has ended lead to the same.
+void StackMachine::find_steps(FrameIndex frame) {
+  if (frames_[static_cast<size_t>(frame)].has_all_steps) return;
+  std::bitset<257> differs;
+  for (const int32_t state : frames_[static_cast<size_t>(frame)].states) {
+    for (const ByteEdge& edge : automaton_.states[static_cast<size_t>(state)].bytes) {
+      differs.set(edge.first);
+      differs.set(edge.last + size_t{1});
+    }
+  }
+  for (int byte = 0; byte <= 0xff; ++byte) {
+    const auto at = static_cast<size_t>(byte);
+    const FrameIndex next = byte == 0 || differs[at] ? step(frame, static_cast<uint8_t>(byte)) : kUnknown;
+    if (next != kUnknown) continue;
+    Frame& known = frames_[static_cast<size_t>(frame)];
+    (*known.next)[at] = (*known.next)[at - 1];
+    known.counts[at] = known.counts[at - 1];
+  }
+  frames_[static_cast<size_t>(frame)].has_all_steps = true;
+}
+
 Group StackMachine::counted_step(const Group& group, uint8_t byte, FrameIndex frame) const {
   const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];
   const Frame& next = frames_[static_cast<size_t>(frame)];

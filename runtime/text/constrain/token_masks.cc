@@ -1,14 +1,25 @@
 #include "runtime/text/constrain/token_masks.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace soliton::constrain {
 namespace {
 
 constexpr int32_t kNotCounted = -1;
+constexpr uint8_t kFirstLead = 0xc0;  // of UTF-8's bytes, that a character of several begins with
+
+bool is_continuation(uint8_t byte) {
+  return byte >= 0x80 && byte < kFirstLead;
+}
 
 // Of a vocabulary of 128k tokens a mask has 16 KB, and a walk up to 1 MB.
 constexpr size_t kMostBytes = size_t{12} << 20;
+
+void set_token(int32_t token, TokenMask& mask) {
+  const auto index = static_cast<size_t>(token);
+  mask[index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
+}
 
 }  // namespace
 
@@ -38,9 +49,9 @@ void TokenMasks::forget_if_too_much(size_t num_bytes) {
 /// Tokens of which a group reads the first bytes, and all if its rule does not end before.
 void TokenMasks::allow(const Group& group, TokenMask& mask) {
   if (machine_.may_count(group, static_cast<int>(vocabulary_.num_characters()))) {
-    const bool is_plain = takes_plain_text(group.frame);
-    if (is_plain) add_plain(static_cast<size_t>(std::max(0, machine_.room(group))), mask);
-    return walk(is_plain ? vocabulary_.rest() : vocabulary_.tree(), {group}, kRoot, kMaxDepth, mask, nullptr);
+    const std::optional<int32_t> plain = plain_room(group);
+    if (plain) add_plain(static_cast<size_t>(*plain), mask);
+    return walk(plain ? vocabulary_.rest() : vocabulary_.tree(), {group}, kRoot, kMaxDepth, mask, nullptr);
   }
   const Walk& found = walk_from_root(group.frame, kMaxDepth - machine_.depth(group.below));
   budget_.charge(std::ssize(mask) / 8);
@@ -57,67 +68,104 @@ void TokenMasks::add_plain(size_t num_characters, TokenMask& mask) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= plain[i];
 }
 
-const TokenMasks::Loops& TokenMasks::loops_of(FrameIndex frame) {
-  const auto index = static_cast<size_t>(frame);
-  if (index >= loops_.size()) {
-    budget_.charge_bytes((index + 1 - loops_.size()) * sizeof(Loops));
-    loops_.resize(index + 1);
-  }
-  if (loops_[index].is_known) return loops_[index];
-  static const std::vector<ByteSequence> sequences =
-      utf8_sequences(intersection(Vocabulary::plain_text(), {{0x80, kMaxCode}}));
-  constexpr size_t kMostStates = 64;  // of frames of more, a step costs more than is saved
-  Loops loops{.is_known = true};
-  if (machine_.is_plain(frame) && machine_.num_states(frame) <= kMostStates) {
-    for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
-      if (machine_.step(frame, byte) == frame) loops.ascii[byte / 64] |= uint64_t{1} << (byte % 64);
+/// Plain characters that a group may read, up to kMostPlainCharacters: then only the other tokens have to be tried. Nothing:
+/// all have to be.
+std::optional<int32_t> TokenMasks::plain_room(const Group& group) {
+  constexpr auto kMost = static_cast<int32_t>(Vocabulary::kMostPlainCharacters);
+  if (!machine_.is_plain(group.frame)) return std::nullopt;
+  const CharacterLoop& loop = loops_.of(group.frame);
+  if (!loop.takes_plain_text()) return std::nullopt;
+  if (!machine_.is_counted(group)) return kMost;
+  const int32_t most = room(group, loop);
+  if (most >= kMost) return kMost;
+  if (!loop.are_counted || (loop.num_frames > 1 && loop.characters > 0)) return std::nullopt;
+  return std::max(0, most);
+}
+
+/// Characters of a loop that a count lets a group read for certain.
+int32_t TokenMasks::room(const Group& group, const CharacterLoop& loop) const {
+  if (!machine_.is_counted(group)) return loop.most;
+  return std::min(loop.most, machine_.room(group) + machine_.characters(group.frame) - loop.characters);
+}
+
+/// Takes the tokens below a node, before `end`, with which the group that has come there stays in a loop: true if these are
+/// all. Otherwise the walk looks only for those with which it leaves, if the node is so near the root that the characters
+/// of all tokens below it are known from there on, and if there are so many that this saves time.
+bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level,
+                           TokenMask& mask) {
+  // To find a loop costs as much as some steps.
+  constexpr int32_t kFewNodes = 64;
+  constexpr int32_t kFewDeepNodes = 500;
+  const int32_t depth = node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].depth;
+  if (end - node < (depth > 1 ? kFewDeepNodes : kFewNodes)) return false;
+  const CharacterLoop& loop = loops_.of(level.lone.frame);
+  const int32_t most = room(level.lone, loop);
+  const int needed = machine_.depth(level.lone.below) + loop.height;
+  if (most <= 0 || needed > max_depth) return false;
+  machine_.reach(needed);
+  if (node != kRoot) {
+    const Vocabulary::Node& at = tree.nodes[static_cast<size_t>(node)];
+    if (at.below.are_in(loop.stay) && most >= at.deepest - depth) {
+      budget_.charge((end - node) / 8);
+      set_tokens(tree, static_cast<size_t>(node), static_cast<size_t>(end), mask);
+      return true;
     }
-    loops.any = (loops.ascii[0] | loops.ascii[1]) != 0;
-    loops.others = std::all_of(sequences.begin(), sequences.end(),
-                               [&](const ByteSequence& bytes) { return comes_back(frame, bytes, frame); });
   }
-  return loops_[index] = loops;
+  constexpr int kFewCharacters = 8;  // of these, few tokens are
+  if (depth > 1 || loop.stay.size() < kFewCharacters) return false;
+  const std::vector<Characters>& characters = depth == 0 ? tree.whole : tree.but_first;
+  const int32_t first = node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].first_token;
+  const int32_t last = tree.nodes[static_cast<size_t>(end)].first_token;
+  budget_.charge((last - first) / 8);
+  for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+    if (characters[i].are_in(loop.stay) && tree.lengths[i] - depth <= most) set_token(tree.tokens[i], mask);
+  }
+  // A count that ends a loop of one frame ends it there; where frames differ, it may be a little later.
+  const bool is_counted_exactly = loop.are_counted && (loop.num_frames == 1 || loop.characters == 0);
+  const bool is_exact = loop.is_exact && (most == loop.most || is_counted_exactly);
+  level.loop = &loop;
+  level.loop_end = end;
+  level.is_in_character = false;
+  level.loop_deepest = is_exact ? std::numeric_limits<int32_t>::max() : depth + most;
+  return false;
 }
 
-/// Whether a frame stays as it is with every plain character: then only the other tokens have to be tried.
-bool TokenMasks::takes_plain_text(FrameIndex frame) {
-  const Loops& loops = loops_of(frame);
-  if (!loops.others) return false;
-  for (char32_t code = ' '; code < 0x7f; ++code) {
-    if (code != '"' && code != '\\' && (loops.ascii[code / 64] >> (code % 64) & 1) == 0) return false;
-  }
-  return true;
+/// Whether no token of a node or below it is missing, as a loop has taken those that stay in it.
+bool TokenMasks::skips(const Level& level, int32_t index, const Vocabulary::Node& node) {
+  if (level.loop == nullptr || index >= level.loop_end || node.deepest > level.loop_deepest) return false;
+  if (level.is_in_character && !is_continuation(node.byte)) return false;
+  const Characters& leave = level.loop->leave;
+  return !(Characters::is_printed(node.byte) && leave.has(node.byte)) && !node.below.meet(leave);
 }
 
-/// Whether all tokens behind a node, with which a group has come so far, leave it as it is.
-bool TokenMasks::takes_all_below(const Vocabulary::Node& node, const Group& group) {
-  const Loops& loops = loops_of(group.frame);
-  if (!loops.any || (node.has_others && !(loops.others && node.is_whole))) return false;
-  if ((node.ascii[0] & ~loops.ascii[0]) != 0 || (node.ascii[1] & ~loops.ascii[1]) != 0) return false;
-  return !machine_.is_counted(group) || machine_.room(group) >= node.deepest - node.depth;
-}
-
-bool TokenMasks::comes_back(FrameIndex from, std::span<const ByteRange> bytes, FrameIndex to) {
-  FrameIndex last = StackMachine::kNone;
-  for (int byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
-    const FrameIndex next = machine_.step(from, static_cast<uint8_t>(byte));
-    if (next == StackMachine::kNone || !machine_.is_plain(next)) return false;
-    if (bytes.size() == 1 ? next != to : next != last && !comes_back(next, bytes.subspan(1), to))
-      return false;
-    last = next;
-  }
+/// Whether what follows a byte is still in the loop, or in a character that may lead back to it. The level has been stepped
+/// to.
+bool TokenMasks::stays(const Level& before, int32_t index, uint8_t byte, Level& level) {
+  level.loop = nullptr;
+  if (before.loop == nullptr || index >= before.loop_end) return false;
+  const bool goes_on = is_continuation(byte) || (!before.is_in_character && byte >= kFirstLead);
+  const bool is_of_loop =
+      !before.is_in_character && Characters::is_printed(byte) && before.loop->stay.has(byte);
+  if (!goes_on && !is_of_loop) return false;
+  level.loop = before.loop;
+  level.loop_end = before.loop_end;
+  level.loop_deepest = before.loop_deepest;
+  level.is_in_character = goes_on;
   return true;
 }
 
 const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_depth) {
   // Calls and ends before the first byte are groups of their own.
   const Stacks alone = {{frame, kBottom}};
-  const bool is_plain = takes_plain_text(frame) && machine_.height(frame) <= max_depth;
+  const bool is_plain = plain_room(alone[0]) && loops_.of(frame).height <= max_depth;
   const auto walked = [&](int depth) {
     Walk found{.mask = TokenMask(vocabulary_.num_words()),
                .tree = is_plain ? &vocabulary_.rest() : &vocabulary_.tree()};
-    if (is_plain) add_plain(Vocabulary::kMostPlainCharacters, found.mask);
     machine_.take_reached();
+    if (is_plain) {
+      add_plain(Vocabulary::kMostPlainCharacters, found.mask);
+      machine_.reach(loops_.of(frame).height);
+    }
     walk(*found.tree, alone, kRoot, depth, found.mask, &found.ends);
     found.reached = machine_.take_reached();
     return found;
@@ -137,29 +185,36 @@ void TokenMasks::walk(const Tree& tree, const Stacks& stacks, int32_t start, int
                       std::vector<int32_t>* ends) {
   const std::span<const Vocabulary::Node> nodes = tree.nodes;
   const size_t above = start == kRoot ? 0 : nodes[static_cast<size_t>(start)].depth;
-  const size_t end =
-      start == kRoot ? nodes.size() - 1 : static_cast<size_t>(nodes[static_cast<size_t>(start)].behind);
-  levels_[above].lone.frame = StackMachine::kNone;
-  levels_[above].stacks = stacks;
-  for (auto i = static_cast<size_t>(start + 1); i < end;) {
-    const Vocabulary::Node& node = nodes[i];
+  const int32_t end =
+      start == kRoot ? static_cast<int32_t>(nodes.size() - 1) : nodes[static_cast<size_t>(start)].behind;
+  begin_walk(levels_[above], stacks);
+  if (is_lone(levels_[above])) take_loop(tree, start, end, max_depth, levels_[above], mask);
+  for (int32_t i = start + 1; i < end;) {
+    const Vocabulary::Node& node = nodes[static_cast<size_t>(i)];
     budget_.charge(1);
+    const Level& before = levels_[node.depth - size_t{1}];
     Level& level = levels_[node.depth];
-    if (!step(levels_[node.depth - size_t{1}], node.byte, max_depth, level)) {
-      i = static_cast<size_t>(node.behind);
+    if (skips(before, i, node) || !step(before, node.byte, max_depth, level)) {
+      i = node.behind;
       continue;
     }
-    if (level.lone.frame != StackMachine::kNone && takes_all_below(node, level.lone)) {
-      budget_.charge((node.behind - static_cast<int32_t>(i)) / 8);
-      set_tokens(tree, i, static_cast<size_t>(node.behind), mask);
-      i = static_cast<size_t>(node.behind);
+    const bool is_in_loop = stays(before, i, node.byte, level);
+    if (is_lone(level) && !is_in_loop && take_loop(tree, i, node.behind, max_depth, level, mask)) {
+      i = node.behind;
       continue;
     }
-    set_tokens(tree, i, i + 1, mask);
-    const bool may_end = level.lone.frame == StackMachine::kNone && machine_.may_end(level.stacks);
-    if (ends != nullptr && may_end) ends->push_back(static_cast<int32_t>(i));
+    set_tokens(tree, static_cast<size_t>(i), static_cast<size_t>(i + 1), mask);
+    if (ends != nullptr && !is_lone(level) && machine_.may_end(level.stacks)) ends->push_back(i);
     ++i;
   }
+}
+
+/// Before the first byte.
+void TokenMasks::begin_walk(Level& level, const Stacks& stacks) {
+  const bool is_alone = stacks.size() == 1 && machine_.is_plain(stacks.front().frame);
+  level.lone = is_alone ? stacks.front() : Group{StackMachine::kNone, kBottom};
+  level.stacks = stacks;
+  level.loop = nullptr;
 }
 
 /// False if the byte may not follow.
@@ -186,8 +241,7 @@ bool TokenMasks::step(const Level& level, uint8_t byte, int max_depth, Level& ne
 
 void TokenMasks::set_tokens(const Tree& tree, size_t first, size_t end, TokenMask& mask) {
   for (int32_t i = tree.nodes[first].first_token; i < tree.nodes[end].first_token; ++i) {
-    const auto token = static_cast<size_t>(tree.tokens[static_cast<size_t>(i)]);
-    mask[token / kMaskBits] |= uint32_t{1} << (token % kMaskBits);
+    set_token(tree.tokens[static_cast<size_t>(i)], mask);
   }
 }
 

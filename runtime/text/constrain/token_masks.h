@@ -2,12 +2,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/text/constrain/character_loops.h"
 #include "runtime/text/constrain/stacks.h"
-#include "runtime/text/constrain/utf8_ranges.h"
 #include "runtime/text/constrain/vocabulary.h"
 
 namespace soliton::constrain {
@@ -22,7 +23,8 @@ class TokenMasks {
       : machine_(machine),
         vocabulary_(vocabulary),
         budget_(budget),
-        levels_(Vocabulary::kMaxTokenBytes + 1) {}
+        levels_(Vocabulary::kMaxTokenBytes + 1),
+        loops_(machine, budget) {}
 
   /// The tokens whose bytes may follow. The reference holds until the next call. Throws what StackMachine does.
   const TokenMask& allowed(const Stacks& stacks);
@@ -42,25 +44,25 @@ class TokenMasks {
   struct Level {
     Group lone = {StackMachine::kNone, kBottom};  // one that is plain; of kNone: see stacks
     Stacks stacks = {};
+    // What lone is in, if there is one: tokens of its characters, before a node, are in the mask already.
+    const CharacterLoop* loop = nullptr;
+    int32_t loop_end = 0;          // that node
+    int32_t loop_deepest = 0;      // but for tokens of more bytes
+    bool is_in_character = false;  // behind the first of its bytes, or perhaps all
   };
+  static bool is_lone(const Level& level) { return level.lone.frame != StackMachine::kNone; }
 
   void allow(const Group& group, TokenMask& mask);
   void add_plain(size_t num_characters, TokenMask& mask);
-  /// With which characters a frame stays as it is.
-  struct Loops {
-    bool is_known = false;
-    bool others = false;  // with all of plain_text() that are not ASCII's
-    bool any = false;
-    std::array<uint64_t, 2> ascii = {};
-  };
-
-  const Loops& loops_of(FrameIndex frame);
-  bool takes_plain_text(FrameIndex frame);
-  bool takes_all_below(const Vocabulary::Node& node, const Group& group);
-  bool comes_back(FrameIndex from, std::span<const ByteRange> bytes, FrameIndex to);
+  std::optional<int32_t> plain_room(const Group& group);
+  static bool skips(const Level& level, int32_t index, const Vocabulary::Node& node);
+  static bool stays(const Level& before, int32_t index, uint8_t byte, Level& level);
+  bool take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level, TokenMask& mask);
+  int32_t room(const Group& group, const CharacterLoop& loop) const;
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
   void walk(const Tree& tree, const Stacks& stacks, int32_t start, int max_depth, TokenMask& mask,
             std::vector<int32_t>* ends);
+  void begin_walk(Level& level, const Stacks& stacks);
   bool step(const Level& level, uint8_t byte, int max_depth, Level& next);
   static void set_tokens(const Tree& tree, size_t first, size_t end, TokenMask& mask);
   void forget_if_too_much(size_t num_bytes);
@@ -70,8 +72,8 @@ class TokenMasks {
   Budget& budget_;
   std::vector<Level> levels_;                   // [bytes of a token]
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root
-  std::vector<Loops> loops_;                    // [frames]
-  Walk deep_;                                   // one that a limit of the depth has cut
+  CharacterLoops loops_;
+  Walk deep_;  // one that a limit of the depth has cut
   std::map<Stacks, TokenMask> masks_;
   size_t num_bytes_ = 0;  // of walks_ and masks_, about
 };

@@ -86,6 +86,25 @@ void Vocabulary::build(bool has_markers) {
   rest_ = tree_of(std::move(others));
 }
 
+/// Whether the first character is one of plain_text(), whole.
+static bool begins_plain(std::string_view text, size_t& length) {
+  const tokenization::Utf8Step step = tokenization::utf8_step(text);
+  length = step.length;
+  if (step.kind != tokenization::Utf8Step::kValid) return false;
+  const char32_t code = tokenization::first_character(text).code;
+  return !intersection(Vocabulary::plain_text(), {{code, code}}).empty();
+}
+
+/// The first character as Characters have it.
+static char32_t class_of(std::string_view text, size_t& length) {
+  const bool is_plain = begins_plain(text, length);
+  length = std::max<size_t>(length, 1);
+  const auto byte = static_cast<uint8_t>(text[0]);
+  if (Characters::is_printed(byte)) return byte;
+  if (Characters::is_control(byte)) return Characters::kControls;
+  return is_plain ? Characters::kOthers : Characters::kOdd;
+}
+
 /// Takes them out of the tokens.
 void Vocabulary::find_plain(std::vector<int32_t>& tokens) {
   plain_.assign(kMostPlainCharacters + 1, TokenMask(num_words()));
@@ -93,12 +112,9 @@ void Vocabulary::find_plain(std::vector<int32_t>& tokens) {
     std::string_view rest = piece(token);
     num_characters_ = std::max(num_characters_, rest.size());
     size_t count = 0;
-    for (; !rest.empty(); ++count) {
-      const tokenization::Utf8Step step = tokenization::utf8_step(rest);
-      if (step.kind != tokenization::Utf8Step::kValid) return false;
-      const char32_t code = tokenization::first_character(rest).code;
-      if (intersection(plain_text(), {{code, code}}).empty()) return false;
-      rest.remove_prefix(step.length);
+    for (size_t length = 0; !rest.empty(); ++count) {
+      if (!begins_plain(rest, length)) return false;
+      rest.remove_prefix(length);
     }
     const auto index = static_cast<size_t>(token);
     for (size_t i = count; i <= kMostPlainCharacters; ++i)
@@ -137,26 +153,55 @@ Vocabulary::Tree Vocabulary::tree_of(std::vector<int32_t> tokens) const {
                         .behind = static_cast<int32_t>(tree.nodes.size()) + 1,
                         .first_token = static_cast<int32_t>(tokens.size())});
   tree.tokens = std::move(tokens);
+  find_characters(tree);
   summarise(tree);
   return tree;
 }
 
-/// Of what is below each node, from the last one on.
-void Vocabulary::summarise(Tree& tree) const {
+void Vocabulary::find_characters(Tree& tree) const {
+  for (const int32_t token : tree.tokens) {
+    Characters whole;
+    Characters but_first;
+    const std::string_view bytes = piece(token);
+    uint8_t count = 0;
+    size_t length = 0;
+    for (size_t at = 0; at < bytes.size(); at += length, ++count) {
+      const char32_t code = class_of(bytes.substr(at), length);
+      whole.add(code);
+      if (at > 0) but_first.add(code);
+    }
+    tree.whole.push_back(whole);
+    tree.but_first.push_back(but_first);
+    tree.lengths.push_back(count);
+  }
+}
+
+/// Of what is below each node, from the last one on. Where bytes are neither printed nor of controls, all that such bytes of
+/// the tokens there may be.
+void Vocabulary::summarise(Tree& tree) {
   std::vector<size_t> open;  // nodes behind this one that no node before holds, the next one last
+  std::vector<Characters> tokens(tree.nodes.size());  // that end at a node or below
   for (size_t i = tree.nodes.size() - 1; i-- > 0;) {
     Node& node = tree.nodes[i];
     node.deepest = node.depth;
+    const auto is_far = [](uint8_t byte) {
+      return !Characters::is_printed(byte) && !Characters::is_control(byte);
+    };
+    bool has_far = is_far(node.byte);
+    if (Characters::is_control(node.byte)) node.below.add(Characters::kControls);
     for (int32_t k = node.first_token; k < tree.nodes[i + 1].first_token; ++k)
-      node.is_whole = node.is_whole && is_in(plain_.back(), tree.tokens[static_cast<size_t>(k)]);
+      tokens[i] |= tree.whole[static_cast<size_t>(k)];
     while (!open.empty() && open.back() < static_cast<size_t>(node.behind)) {
       const Node& below = tree.nodes[open.back()];
       node.deepest = std::max(node.deepest, below.deepest);
-      node.is_whole = node.is_whole && below.is_whole;
-      node.has_others = node.has_others || below.has_others || below.byte >= 0x80;
-      for (size_t k = 0; k < node.ascii.size(); ++k) node.ascii[k] |= below.ascii[k];
-      if (below.byte < 0x80) node.ascii[below.byte / 64] |= uint64_t{1} << (below.byte % 64);
+      node.below |= below.below;
+      tokens[i] |= tokens[open.back()];
+      has_far = has_far || is_far(below.byte);
+      if (Characters::is_printed(below.byte)) node.below.add(below.byte);
       open.pop_back();
+    }
+    for (const char32_t code : {Characters::kOthers, Characters::kOdd}) {
+      if (has_far && tokens[i].has(code)) node.below.add(code);
     }
     open.push_back(i);
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <bitset>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/text/constrain/grammar.h"
@@ -28,24 +30,59 @@ inline bool is_in(std::span<const uint32_t> mask, int token) {
   return index / kMaskBits < mask.size() && (mask[index / kMaskBits] >> (index % kMaskBits) & 1) != 0;
 }
 
+/// Characters of tokens, as far as loops of a grammar tell them apart: a bit for each of ASCII's that can be printed.
+struct Characters {
+  static constexpr char32_t kOthers = 0;    // in place of all of plain_text() that are not ASCII's
+  static constexpr char32_t kOdd = 1;       // of what is neither, and of bytes that are no whole character
+  static constexpr char32_t kControls = 2;  // of those that JSON's texts never have
+
+  std::array<uint64_t, 2> bits = {};
+
+  static bool is_printed(uint8_t byte) { return byte >= ' ' && byte < 0x7f; }
+  static bool is_control(uint8_t byte) { return byte < ' '; }
+  void add(char32_t code) { bits[code / 64] |= uint64_t{1} << (code % 64); }
+  bool has(char32_t code) const { return (bits[code / 64] >> (code % 64) & 1) != 0; }
+  bool empty() const { return (bits[0] | bits[1]) == 0; }
+  bool are_in(const Characters& others) const {
+    return ((bits[0] & ~others.bits[0]) | (bits[1] & ~others.bits[1])) == 0;
+  }
+  bool meet(const Characters& others) const {
+    return ((bits[0] & others.bits[0]) | (bits[1] & others.bits[1])) != 0;
+  }
+  int size() const { return std::popcount(bits[0]) + std::popcount(bits[1]); }
+  Characters& operator|=(const Characters& others) {
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] |= others.bits[i];
+    return *this;
+  }
+  Characters& operator&=(const Characters& others) {
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] &= others.bits[i];
+    return *this;
+  }
+  void remove(const Characters& others) {
+    for (size_t i = 0; i < bits.size(); ++i) bits[i] &= ~others.bits[i];
+  }
+  bool operator==(const Characters&) const = default;
+};
+
 /// Immutable, so any number of threads may use one.
 class Vocabulary {
  public:
   /// A byte of some tokens, behind those above it.
   struct Node {
     uint8_t byte;
-    uint8_t depth;                       // bytes up to this one
-    int32_t behind;                      // the node that follows those below this one
-    int32_t first_token;                 // of the tree's that end here, up to the next node's
-    uint8_t deepest = 0;                 // depth of the deepest one behind this one, before `behind`
-    bool is_whole = true;                // the tokens there are plain_text() characters, none of them cut
-    bool has_others = false;             // than ASCII's among the bytes of those nodes
-    std::array<uint64_t, 2> ascii = {};  // a bit for each of ASCII's
+    uint8_t depth;          // bytes up to this one
+    int32_t behind;         // the node that follows those below this one
+    int32_t first_token;    // of the tree's that end here, up to the next node's
+    uint8_t deepest = 0;    // depth of the deepest one behind this one, before `behind`
+    Characters below = {};  // of the tokens that end there, behind this node's byte if that is printed
   };
 
   struct Tree {
-    std::vector<Node> nodes = {};      // in depth-first order; one more behind the last
-    std::vector<int32_t> tokens = {};  // in the order of the nodes
+    std::vector<Node> nodes = {};            // in depth-first order; one more behind the last
+    std::vector<int32_t> tokens = {};        // in the order of the nodes
+    std::vector<Characters> whole = {};      // [tokens]: of all of a token
+    std::vector<Characters> but_first = {};  // [tokens]: of what follows its first byte
+    std::vector<uint8_t> lengths = {};       // [tokens]: in characters
   };
 
   static constexpr size_t kMaxTokenBytes = 255;       // longer tokens are never allowed
@@ -84,7 +121,8 @@ class Vocabulary {
   void build(bool has_markers = false);
   void find_plain(std::vector<int32_t>& tokens);
   Tree tree_of(std::vector<int32_t> tokens) const;
-  void summarise(Tree& tree) const;
+  void find_characters(Tree& tree) const;
+  static void summarise(Tree& tree);
 
   std::vector<std::string> pieces_;
   int size_;

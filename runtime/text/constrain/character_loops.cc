@@ -1,0 +1,231 @@
+#include "runtime/text/constrain/character_loops.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace soliton::constrain {
+namespace {
+
+constexpr size_t kBytesOfLoop = 64;  // of an entry of a hash map, about
+
+}  // namespace
+
+bool CharacterLoop::takes_plain_text() const {
+  static const Characters all = [] {
+    Characters characters;
+    characters.add(Characters::kOthers);
+    for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+      if (byte != '"' && byte != '\\') characters.add(byte);
+    }
+    return characters;
+  }();
+  return most == kEndless && all.are_in(stay);
+}
+
+const CharacterLoop& CharacterLoops::of(FrameIndex frame) {
+  const auto known = of_frame_.find(frame);
+  if (known != of_frame_.end()) return *known->second;
+  Search search{.stay = reading_of(frame).taken};
+  while (!search.stay.empty() && !find(frame, search)) continue;
+  if (search.stay.empty()) search.loop = {};
+  budget_.charge_bytes(sizeof(CharacterLoop));
+  loops_.push_back(search.loop);
+  keep(frame, loops_.back());
+  return loops_.back();
+}
+
+void CharacterLoops::keep(FrameIndex frame, const CharacterLoop& loop) {
+  budget_.charge_bytes(kBytesOfLoop);
+  of_frame_.emplace(frame, &loop);
+}
+
+// ---- What a frame takes
+
+const CharacterLoops::Reading& CharacterLoops::reading_of(FrameIndex frame) {
+  constexpr size_t kMostStates = 128;  // of frames of more, a step costs more than is saved
+  const auto known = readings_.find(frame);
+  if (known != readings_.end()) return known->second;
+  Reading reading;
+  if (machine_.is_plain(frame) && machine_.num_states(frame) <= kMostStates) {
+    reading.is_known = true;
+    machine_.find_steps(frame);
+    for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+      const FrameIndex next = machine_.step(frame, byte);
+      if (next == StackMachine::kNone) continue;
+      const bool is_taken = machine_.is_plain(next);
+      (is_taken ? reading.taken : reading.other).add(byte);
+      if (is_taken) reading.are_counted = reading.are_counted && machine_.counts(frame, byte);
+    }
+    read_far(frame, reading);
+  }
+  budget_.charge_bytes(sizeof(Reading) + kBytesOfLoop);
+  return readings_.emplace(frame, reading).first->second;
+}
+
+/// What is not ASCII's, and bytes that cannot be printed.
+void CharacterLoops::read_far(FrameIndex frame, Reading& reading) {
+  static const std::vector<ByteSequence> sequences =
+      utf8_sequences(intersection(Vocabulary::plain_text(), {{0x80, kMaxCode}}));
+  bool takes_any = false;
+  bool are_counted = true;
+  for (int i = 0; i <= 0xff; ++i) {
+    const auto byte = static_cast<uint8_t>(i);
+    if (Characters::is_printed(byte) || machine_.step(frame, byte) == StackMachine::kNone) continue;
+    if (Characters::is_control(byte)) {
+      reading.other.add(Characters::kControls);
+      continue;
+    }
+    takes_any = true;
+    are_counted = are_counted && machine_.counts(frame, byte);
+  }
+  if (!takes_any) return;
+  reading.other.add(Characters::kOdd);
+  FrameIndex to = StackMachine::kNone;
+  const bool is_one = std::all_of(sequences.begin(), sequences.end(),
+                                  [&](const ByteSequence& bytes) { return leads_to_one(frame, bytes, to); });
+  if (is_one) {
+    reading.far = to;
+    reading.taken.add(Characters::kOthers);
+    reading.are_counted = reading.are_counted && are_counted;
+  } else {
+    reading.other.add(Characters::kOthers);
+  }
+}
+
+/// Whether all of the bytes lead to the plain frame `to`, which is found with the first ones.
+bool CharacterLoops::leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, FrameIndex& to) {
+  FrameIndex last = StackMachine::kNone;
+  machine_.find_steps(from);
+  for (int byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
+    const FrameIndex next = machine_.step(from, static_cast<uint8_t>(byte));
+    if (next == StackMachine::kNone || !machine_.is_plain(next)) return false;
+    if (next == last) continue;
+    last = next;
+    if (bytes.size() > 1) {
+      if (!leads_to_one(next, bytes.subspan(1), to)) return false;
+    } else if (to == StackMachine::kNone) {
+      to = next;
+    } else if (next != to) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- Loops
+
+/// False if so few characters lead elsewhere that the others are worth another try: these are `stay` then.
+bool CharacterLoops::find(FrameIndex start, Search& search) {
+  constexpr int32_t kMost = 40;  // there are few tokens of more
+  constexpr size_t kMostFrames = 100;
+  search.frames = {start};
+  search.seen = {start};
+  search.loop = {.stay = search.stay};
+  std::vector<FrameIndex> level = {start};  // that so many characters lead to, and no fewer
+  std::vector<FrameIndex> last_level;
+  bool comes_back = false;
+  size_t num_read = 0;  // frames that take all of `stay`
+  for (int32_t& most = search.loop.most; most < kMost && num_read < kMostFrames; ++most) {
+    if (!are_known(level)) break;
+    const Characters staying = staying_with(level, last_level, search.stay);
+    if (staying != search.stay) {
+      if (2 * staying.size() >= search.stay.size()) {
+        search.stay = staying;
+        return false;
+      }
+      search.loop.is_exact = !comes_back && take_none(level, search.stay);
+      if (search.loop.is_exact) num_read = search.frames.size();
+      break;
+    }
+    num_read = search.frames.size();
+    last_level = std::exchange(level, next_level(level, search.stay));
+    comes_back =
+        std::erase_if(level, [&](FrameIndex frame) { return !search.seen.insert(frame).second; }) > 0 ||
+        comes_back;
+    search.frames.insert(search.frames.end(), level.begin(), level.end());
+    if (level.empty()) {
+      search.loop.most = CharacterLoop::kEndless;
+      search.loop.is_exact = true;
+      break;
+    }
+  }
+  describe(std::span(search.frames).first(num_read), search.loop);
+  return true;
+}
+
+/// Of some characters those that all frames of a level take, but for frames that take few of them: of these, those that
+/// do not lead there from the level before.
+Characters CharacterLoops::staying_with(std::span<const FrameIndex> level,
+                                        std::span<const FrameIndex> last_level,
+                                        const Characters& characters) {
+  Characters staying = characters;
+  for (const FrameIndex frame : level) {
+    Characters taken = reading_of(frame).taken;
+    taken &= characters;
+    if (taken == characters) continue;
+    if (2 * taken.size() >= characters.size()) {
+      staying &= taken;
+    } else {
+      staying.remove(leading_to(frame, last_level, characters));
+    }
+  }
+  return staying;
+}
+
+Characters CharacterLoops::leading_to(FrameIndex to, std::span<const FrameIndex> level,
+                                      const Characters& characters) {
+  Characters leading;
+  for (const FrameIndex frame : level) {
+    for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+      if (characters.has(byte) && machine_.step(frame, byte) == to) leading.add(byte);
+    }
+    if (characters.has(Characters::kOthers) && reading_of(frame).far == to) leading.add(Characters::kOthers);
+  }
+  return leading;
+}
+
+bool CharacterLoops::are_known(std::span<const FrameIndex> level) {
+  return std::all_of(level.begin(), level.end(),
+                     [&](FrameIndex frame) { return reading_of(frame).is_known; });
+}
+
+bool CharacterLoops::take_none(std::span<const FrameIndex> level, const Characters& characters) {
+  return std::none_of(level.begin(), level.end(), [&](FrameIndex frame) {
+    const Reading& reading = reading_of(frame);
+    return reading.taken.meet(characters) || reading.other.meet(characters);
+  });
+}
+
+std::vector<FrameIndex> CharacterLoops::next_level(std::span<const FrameIndex> level,
+                                                   const Characters& characters) {
+  std::vector<FrameIndex> next;
+  for (const FrameIndex frame : level) {
+    FrameIndex last = StackMachine::kNone;
+    for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+      if (!characters.has(byte)) continue;
+      const FrameIndex to = machine_.step(frame, byte);
+      if (to != last) next.push_back(to);
+      last = to;
+    }
+    if (characters.has(Characters::kOthers)) next.push_back(reading_of(frame).far);
+  }
+  budget_.charge(std::ssize(next) + std::ssize(level) * 8);
+  std::sort(next.begin(), next.end());
+  next.erase(std::unique(next.begin(), next.end()), next.end());
+  return next;
+}
+
+void CharacterLoops::describe(std::span<const FrameIndex> frames, CharacterLoop& loop) {
+  for (const FrameIndex frame : frames) {
+    const Reading& reading = reading_of(frame);
+    loop.leave |= reading.taken;
+    loop.leave |= reading.other;
+    loop.are_counted = loop.are_counted && reading.are_counted;
+    loop.characters = std::max(loop.characters, machine_.characters(frame));
+    loop.height = std::max(loop.height, machine_.height(frame));
+  }
+  loop.leave.remove(loop.stay);
+  loop.num_frames = static_cast<int32_t>(frames.size());
+}
+
+}  // namespace soliton::constrain

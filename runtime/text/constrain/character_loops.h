@@ -1,0 +1,85 @@
+// With which characters a rule's automaton goes on and on: those of a class that is repeated, or of what stands before
+// something that a pattern looks for. Most tokens consist of such characters, and need not be tried one by one.
+//
+//   frame --stay--> frames --stay--> frames ...  `most` times: all of these take all of `stay`
+//     \--leave-->     \--leave-->                what any of them takes besides
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/text/constrain/stacks.h"
+#include "runtime/text/constrain/utf8_ranges.h"
+#include "runtime/text/constrain/vocabulary.h"
+
+namespace soliton::constrain {
+
+struct CharacterLoop {
+  static constexpr int32_t kEndless = std::numeric_limits<int32_t>::max();
+
+  int32_t most = 0;       // characters of `stay` that may follow one another for certain; 0: no loop
+  bool is_exact = false;  // behind so many, none of `stay` may follow; or it is endless
+  Characters stay = {};
+  Characters leave = {};    // of all frames; where it is not exact, but those behind the last of so many
+  bool are_counted = true;  // `stay`, in rules whose characters are
+  int32_t num_frames = 0;
+  int32_t characters = 0;  // the most that a frame takes to the end of the rule
+  int32_t height = 0;      // the greatest of a frame, see StackMachine::height()
+
+  /// Whether all of Vocabulary::plain_text() stays, without an end.
+  bool takes_plain_text() const;
+};
+
+/// Of one grammar, each found once. Not for several threads at once. Throws what the budget does, and is then as before.
+class CharacterLoops {
+ public:
+  /// Both must outlive it.
+  CharacterLoops(StackMachine& machine, Budget& budget) : machine_(machine), budget_(budget) {}
+
+  /// The one that begins at a frame. The reference holds as long as this object.
+  const CharacterLoop& of(FrameIndex frame);
+
+ private:
+  /// What a frame makes of characters.
+  struct Reading {
+    bool is_known = false;  // nothing is, of frames of very many states
+    Characters taken = {};  // to plain frames
+    Characters other = {};  // to others
+    bool are_counted = true;
+    FrameIndex far =
+        StackMachine::kNone;  // behind each of plain_text() that is not ASCII's, if it is the same
+  };
+  /// The frames that are reached by `stay`.
+  struct Search {
+    Characters stay;
+    std::vector<FrameIndex> frames = {};
+    std::unordered_set<FrameIndex> seen = {};  // the same
+    CharacterLoop loop = {};
+  };
+
+  const Reading& reading_of(FrameIndex frame);
+  void read_far(FrameIndex frame, Reading& reading);
+  bool leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, FrameIndex& to);
+  bool find(FrameIndex start, Search& search);
+  bool are_known(std::span<const FrameIndex> level);
+  Characters staying_with(std::span<const FrameIndex> level, std::span<const FrameIndex> last_level,
+                          const Characters& characters);
+  Characters leading_to(FrameIndex to, std::span<const FrameIndex> level, const Characters& characters);
+  bool take_none(std::span<const FrameIndex> level, const Characters& characters);
+  std::vector<FrameIndex> next_level(std::span<const FrameIndex> level, const Characters& characters);
+  void describe(std::span<const FrameIndex> frames, CharacterLoop& loop);
+  void keep(FrameIndex frame, const CharacterLoop& loop);
+
+  StackMachine& machine_;
+  Budget& budget_;
+  std::deque<CharacterLoop> loops_;
+  std::unordered_map<FrameIndex, const CharacterLoop*> of_frame_;
+  std::unordered_map<FrameIndex, Reading> readings_;
+};
+
+}  // namespace soliton::constrain
