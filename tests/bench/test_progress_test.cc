@@ -6,6 +6,7 @@
 #include <pty.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 namespace soliton {
@@ -24,13 +25,15 @@ TEST(TestProgress, NamesTestAndRepeat) {
     progress.repeat(1, 5);
     progress.begin("tg128 @ d128");
   }
-  std::string shown(4096, '\0');
-  shown.resize(static_cast<size_t>(::read(reads, shown.data(), shown.size())));
+  ::close(writes);  // so that reads end
+  std::string shown;
+  std::array<char, 256> piece;
+  for (ssize_t count; (count = ::read(reads, piece.data(), piece.size())) > 0;)
+    shown.append(piece.data(), static_cast<size_t>(count));
   const std::string clear = "\r\x1b[K";
   EXPECT_EQ(shown,
             clear + "[1/2] pp512" + clear + "[1/2] pp512: 1 of 5" + clear + "[2/2] tg128 @ d128" + clear);
   ::close(reads);
-  ::close(writes);
 }
 
 }  // namespace
