@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "error_of.h"
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -18,7 +19,7 @@ std::string name_of_cards(const testing::TestParamInfo<const char*>& info) {
 
 constexpr CopyPolicy kPolicies[] = {CopyPolicy::kLate, CopyPolicy::kRandom, CopyPolicy::kEager};
 
-class Cards : public testing::TestWithParam<const char*> {};
+class Cards : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Cards,
                          testing::Values("micro-3-cards2", "plain-2-split-cards2",

@@ -1,11 +1,12 @@
 // Whole kernels in emulation against the scalar reference: many shapes, CTA counts, both ways of
 // synchronising, many schedules; positions around every boundary of tiles and pages.
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
 namespace {
 
-class Decode : public testing::TestWithParam<const char*> {};
+class Decode : public KernelCases {};
 
 std::string test_name(const testing::TestParamInfo<const char*>& info) {
   std::string name = info.param;
@@ -84,7 +85,12 @@ TEST_P(Decode, GivesTheSameBitsUnderEveryScheduleAndInManyLaunches) {
 }
 
 // The checks keep a clock for each pair of threads: kernels of few CTAs only.
-class Race : public testing::TestWithParam<const char*> {};
+class Race : public KernelCases {
+ protected:
+  // Slices of columns, few rows by warpgroups, and zeros have races of theirs in cheaper kernels: plain-2-rows128,
+  // plain-3-rows64, and the trees of int4-zeros-3-rows64.
+  Race() : KernelCases({"broad-4-rows64", "deep256-group4-3-rows32", "int4-zeros-4"}) {}
+};
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Race,

@@ -1,5 +1,6 @@
 // Whole kernels in emulation over trees of branches: against the scalar reference of each branch's path; bits
 // that depend neither on the schedule nor, with SliceRule::kFixed, on the neighbours and the launches.
+#include "kernel/kernel_cases.h"
 #include "kernel/tree_fixture.h"
 
 namespace soliton {
@@ -11,7 +12,7 @@ CopyPolicy policy_of(uint64_t seed) {
 
 // ---- Against the reference
 
-class Tree : public testing::TestWithParam<const char*> {};
+class Tree : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Tree,
@@ -237,7 +238,10 @@ Drafts any_step(TreeUnderTest& kernel) {
 // Whoever waits for what does not come, or does not wait for what does, differs from schedule to schedule or does not end.
 TEST_P(TreeOfAnyShape, EndsWithTheSameBitsUnderEverySchedule) {
   constexpr int kFirst = 19;  // there of 32 rows a CTA has items of three tiles and of four, see TreePlaces
-  for (int seed = kFirst; seed < kFirst + (long_tests() ? 30 : 2); ++seed) {
+  const int num_trees = long_tests()               ? 30
+                        : has_256_rows(GetParam()) ? 1
+                                                   : 2;  // of so many rows one takes 5 s
+  for (int seed = kFirst; seed < kFirst + num_trees; ++seed) {
     SCOPED_TRACE(seed);
     TreeUnderTest kernel(GetParam(), 1024, 600);
     kernel.random().seed(static_cast<unsigned>(seed));
@@ -401,7 +405,7 @@ TEST_P(TreeBits, TheSameUnderEverySchedule) {
   const Drafts drafts = busy_step(kernel);
   const TreeResult expected = kernel.run(drafts);
   EXPECT_EQ(expected.num_rows, kernel.engine().max_rows());
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= (long_tests() ? 6 : 3); ++seed) {  // each policy twice or once
     kernel.take_back(drafts);
     kernel.emulation().seed = seed;
     kernel.emulation().copies = policy_of(seed);
@@ -411,7 +415,11 @@ TEST_P(TreeBits, TheSameUnderEverySchedule) {
   }
 }
 
-class TreeRace : public testing::TestWithParam<const char*> {};
+class TreeRace : public KernelCases {
+ protected:
+  // Norms behind blocks are after-2-cards2-all's, warpgroups plain-2-rows64-cards2's.
+  TreeRace() : KernelCases({"sandwich-3-rows64"}) {}
+};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows32",

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Mutates the templates, compiles the kernels of the judge once with all mutants in them, and judges a sample: every wait,
 # fence, arrival and parity, and of the other places one in SAMPLE (4). tests/mutation/run.sh [BUILD]: needs a build of
-# test-kernels and libraries; JOBS (1) processes at a time. Some hours of one core; half an hour or so of 16.
+# test-kernels, also those of long runs, and libraries; JOBS (1) processes at a time. Some hours of one core; half an hour or so of 16.
 set -e
 cd "$(dirname "$0")/../.."
 build=$(realpath "${1:-build}")
