@@ -218,7 +218,7 @@ soliton_status soliton_session_open(soliton_model* model, soliton_session** sess
 void soliton_session_close(soliton_session* session);
 
 /** Generates behind a prompt: `num_tokens` (1 or more) tokens, the whole text from its first one on. Of these, what the
- * cache has is not fed again, be it of this session or another one; less than 64 tokens are not looked for. `options`
+ * cache has is not fed again, be it of this session or another one; fewer than 16 tokens are not looked for. `options`
  * null: the model's. `on_token` and `result` may be null. OUT_OF_MEMORY if the prompt does not fit the context or the
  * cache has no room beside trees; MISMATCH for token ids that are none; DEVICE. */
 soliton_status soliton_generate(soliton_session* session, const int32_t* tokens, size_t num_tokens,

@@ -161,9 +161,37 @@ TEST(PrefixCache, NeverHoldsTheLastToken) {
   EXPECT_EQ(test.read(branch), but_last(shorter));
 }
 
-TEST(PrefixCache, LessThanAPageIsNotKept) {
+TEST(PrefixCache, LessThanAPageIsCopied) {
   CacheUnderTest test(20);
-  test.cache().release(test.feed(run(0, 60)));
+  const Tokens known = run(0, 60);
+  test.cache().release(test.feed(known));
+  EXPECT_EQ(test.cache().num_kept(), 1);
+  const Tokens longer = joined(run(0, 40), run(500, 50));
+  const Branch branch = test.feed(longer);
+  EXPECT_EQ(test.num_cached(), 40);
+  EXPECT_EQ(test.read(branch), but_last(longer));
+  EXPECT_EQ(test.cache().match(known), 59);  // it is still there as it was
+  EXPECT_EQ(test.cache().match(run(0, 64)), 59);
+  constexpr int kLeast = PrefixCache::kLeastTokens;
+  EXPECT_EQ(test.cache().match(run(0, kLeast + 1)), kLeast);
+  EXPECT_EQ(test.cache().match(run(0, kLeast)), 0);
+  EXPECT_EQ(test.cache().match(joined(run(0, kLeast - 1), run(900, 40))), 0);
+  EXPECT_EQ(test.cache().match(known, "other"), 0);
+}
+
+// Where there is no page for the copy, all is fed.
+TEST(PrefixCache, LessThanAPageIsFedWhereNoPageIsFree) {
+  CacheUnderTest test(1);
+  const Branch branch = test.feed(run(0, 60));
+  const PrefixCache::Start start = test.cache().start(joined(run(0, 40), {7, 8}));
+  EXPECT_EQ(start.num_cached, 0);
+  EXPECT_EQ(test.tree().num_tokens(start.branch), 0);
+  EXPECT_EQ(test.read(branch), run(0, 59));
+}
+
+TEST(PrefixCache, FewTokensAreNotKept) {
+  CacheUnderTest test(20);
+  test.cache().release(test.feed(run(0, PrefixCache::kLeastTokens)));
   EXPECT_EQ(test.cache().num_kept(), 0);
   EXPECT_EQ(test.tree().num_free_pages(), 20);
   EXPECT_EQ(test.cache().num_evicted(), 0);

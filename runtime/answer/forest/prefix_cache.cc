@@ -9,17 +9,26 @@ namespace soliton {
 namespace {
 
 constexpr Branch kNoBranch = -1;
-constexpr int kMaxCandidates = 32;  // that are compared, of all with the same pages
+constexpr int kMaxCandidates = 32;  // that are compared, of all with the same hash
 
-/// Before the first page. The empty scope's is 0.
+/// Tokens that the hash number `index` of a branch covers: a few, so that short prompts are found too, or whole pages.
+constexpr size_t end_of_hash(size_t index) {
+  return index == 0 ? PrefixCache::kLeastTokens : index * kKvPageTokens;
+}
+constexpr size_t begin_of_hash(size_t index) {
+  return index == 0 ? 0 : end_of_hash(index - 1);
+}
+
+/// Before the first token. The empty scope's is 0.
 uint64_t hash_scope(std::string_view scope) {
   return scope.empty() ? 0 : std::hash<std::string_view>()(scope);
 }
 
-/// Of the pages so far and one more.
-uint64_t hash_page(uint64_t hash, std::span<const int32_t> page) {
+/// Of the tokens so far and those up to the end of a further hash.
+uint64_t hash_further(uint64_t hash, std::span<const int32_t> tokens, size_t index) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
-  for (const int32_t token : page) {
+  const size_t begin = begin_of_hash(index);
+  for (const int32_t token : tokens.subspan(begin, end_of_hash(index) - begin)) {
     hash = (hash ^ static_cast<uint32_t>(token)) * kMultiplier;
     hash ^= hash >> 29;
   }
@@ -38,23 +47,23 @@ bool PrefixCache::is_better(const Match& match, const Match& than) const {
 PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens, std::string_view scope) const {
   if (tokens.empty()) return {};
   const std::span<const int32_t> wanted = tokens.first(tokens.size() - 1);
-  auto deepest = pages_.end();
+  auto deepest = hashes_.end();
   uint64_t hash = hash_scope(scope);
-  for (size_t page = 0; (page + 1) * kKvPageTokens <= wanted.size(); ++page) {
-    hash = hash_page(hash, wanted.subspan(page * kKvPageTokens, kKvPageTokens));
-    const auto found = pages_.lower_bound({hash, kNoBranch});
-    if (found == pages_.end() || found->first != hash) break;
+  for (size_t i = 0; end_of_hash(i) <= wanted.size(); ++i) {
+    hash = hash_further(hash, wanted, i);
+    const auto found = hashes_.lower_bound({hash, kNoBranch});
+    if (found == hashes_.end() || found->first != hash) break;
     deepest = found;
   }
   Match best;
-  if (deepest == pages_.end()) return best;
+  if (deepest == hashes_.end()) return best;
   const uint64_t wanted_hash = deepest->first;
-  for (int i = 0; i < kMaxCandidates && deepest != pages_.end() && deepest->first == wanted_hash;
+  for (int i = 0; i < kMaxCandidates && deepest != hashes_.end() && deepest->first == wanted_hash;
        ++i, ++deepest) {
     const Entry& entry = entries_.at(deepest->second);
     if (entry.scope != scope) continue;
     const Match match{deepest->second, num_common_tokens(wanted, entry.tokens)};
-    if (match.num_tokens >= kKvPageTokens && is_better(match, best)) best = match;
+    if (match.num_tokens >= kLeastTokens && is_better(match, best)) best = match;
   }
   return best;
 }
@@ -67,11 +76,7 @@ int PrefixCache::match_in_use(std::span<const int32_t> tokens, std::string_view 
 PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens, std::string_view scope) {
   if (tokens.empty()) throw Error(ExitCode::kInternal, "prefix cache: expected at least one token, got none");
   const Match match = find(tokens, scope);
-  if (match.branch == kNoBranch) {
-    const Branch branch = tree_.open();
-    entries_.insert_or_assign(branch, Entry{.scope = std::string(scope)});
-    return {branch, 0};
-  }
+  if (match.branch == kNoBranch) return {begin(scope), 0};
   Entry& entry = entries_.at(match.branch);
   use(match.branch);
   if (!entry.in_use && std::ssize(entry.tokens) == match.num_tokens) {
@@ -82,7 +87,14 @@ PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens, std::stri
   // Without a page for the copy, what would be copied is fed instead.
   const bool has_room = make_room_beside(match.branch, 1);
   const int num_tokens = has_room ? match.num_tokens : match.num_tokens / kKvPageTokens * kKvPageTokens;
-  return {add(match.branch, num_tokens), num_tokens};
+  return {num_tokens > 0 ? add(match.branch, num_tokens) : begin(scope), num_tokens};
+}
+
+/// An entry without tokens.
+Branch PrefixCache::begin(std::string_view scope) {
+  const Branch branch = tree_.open();
+  entries_.insert_or_assign(branch, Entry{.scope = std::string(scope)});
+  return branch;
 }
 
 Branch PrefixCache::branch_off(Branch from) {
@@ -103,10 +115,10 @@ void PrefixCache::append(Branch branch, std::span<const int32_t> tokens) {
   Entry& entry = entries_.at(branch);
   entry.tokens.insert(entry.tokens.end(), tokens.begin(), tokens.end());
   const std::span<const int32_t> all = entry.tokens;
-  for (size_t page = entry.hashes.size(); (page + 1) * kKvPageTokens <= all.size(); ++page) {
+  for (size_t i = entry.hashes.size(); end_of_hash(i) <= all.size(); ++i) {
     const uint64_t before = entry.hashes.empty() ? hash_scope(entry.scope) : entry.hashes.back();
-    entry.hashes.push_back(hash_page(before, all.subspan(page * kKvPageTokens, kKvPageTokens)));
-    pages_.insert({entry.hashes.back(), branch});
+    entry.hashes.push_back(hash_further(before, all, i));
+    hashes_.insert({entry.hashes.back(), branch});
   }
 }
 
@@ -138,7 +150,7 @@ void PrefixCache::use(Branch branch) {
 
 void PrefixCache::evict(Branch branch) {
   const Entry& entry = entries_.at(branch);
-  for (const uint64_t hash : entry.hashes) pages_.erase({hash, branch});
+  for (const uint64_t hash : entry.hashes) hashes_.erase({hash, branch});
   kept_.erase({entry.used_at, branch});
   entries_.erase(branch);
   tree_.prune(branch);

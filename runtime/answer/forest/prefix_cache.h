@@ -1,7 +1,7 @@
 // Which tokens the KV pages hold: a radix tree over the branches of a KvTree. A branch in use belongs to a sequence that
 // is fed or decoded; one that is not keeps what it holds until its pages are wanted, the least recently used first. A
 // new sequence begins with as many tokens as some branch has in common with it, be it in use or not: whole pages are
-// shared, the rest of the last one is copied. Branches are found by hashes of their first 1, 2, 3, ... pages and compared
+// shared, the rest of the last one is copied. Branches are found by hashes of their first tokens, a few and then 1, 2, 3, ... pages, and compared
 // token by token: a hash that two have in common costs time and never a wrong answer. Each branch is of a scope, the
 // empty one unless told, and nobody finds what another scope has, not even by the time that it takes.
 #pragma once
@@ -22,11 +22,14 @@ namespace soliton {
 
 class PrefixCache {
  public:
+  /// That a sequence has in common with another one at least: to copy fewer saves nothing worth a page that is kept.
+  static constexpr int kLeastTokens = 16;
+
   /// Of a tree without branches, all of whose branches are made here. It must outlive the cache.
   explicit PrefixCache(KvTree& tree) : tree_(tree) {}
 
-  /// How many first tokens start() would find cached. Never all: the last one has to be fed to go on. Less than a page
-  /// is nothing.
+  /// How many first tokens start() would find cached. Never all: the last one has to be fed to go on. Fewer than
+  /// kLeastTokens are none.
   int match(std::span<const int32_t> tokens, std::string_view scope = {}) const {
     return find(tokens, scope).num_tokens;
   }
@@ -60,7 +63,8 @@ class PrefixCache {
   struct Entry {
     std::string scope;
     std::vector<int32_t> tokens = {};
-    std::vector<uint64_t> hashes = {};  // of the scope and its first 1, 2, 3, ... whole pages
+    std::vector<uint64_t> hashes =
+        {};  // of the scope and its first kLeastTokens, and 1, 2, 3, ... whole pages
     bool in_use = true;
     uint64_t used_at = 0;
   };
@@ -72,14 +76,15 @@ class PrefixCache {
   Match find(std::span<const int32_t> tokens, std::string_view scope) const;
   bool is_better(const Match& match, const Match& than) const;
   bool make_room_beside(Branch kept, int num_pages);
+  Branch begin(std::string_view scope);
   Branch add(Branch from, int num_tokens);
   void use(Branch branch);
   void evict(Branch branch);
 
   KvTree& tree_;
   std::map<Branch, Entry> entries_;
-  std::set<std::pair<uint64_t, Branch>> pages_;  // hash of first pages, and who has them
-  std::set<std::pair<uint64_t, Branch>> kept_;   // when used last, and which
+  std::set<std::pair<uint64_t, Branch>> hashes_;  // of first tokens, and who has them
+  std::set<std::pair<uint64_t, Branch>> kept_;    // when used last, and which
   uint64_t clock_ = 0;
   int64_t num_evicted_ = 0;
 };
