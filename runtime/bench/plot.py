@@ -13,6 +13,7 @@ Exit status: 0 good, 2 unusable input, in one line.
 """
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 import re
@@ -97,7 +98,7 @@ def joined(runs: list[Run]) -> list[Run]:
     return result
 
 
-def draw(runs: list[Run], output: str) -> None:
+def draw(runs: list[Run], output: str, files: list[str]) -> None:
     plt.rcParams.update({"svg.hashsalt": "soliton", "font.size": 9, "lines.linewidth": 1.6,
                          "lines.markersize": 4, "axes.spines.top": False, "axes.spines.right": False})
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -116,12 +117,14 @@ def draw(runs: list[Run], output: str) -> None:
     axes.grid(color="0.9")
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="lower left")
-    save(figure, output)
+    save(figure, output, files)
 
 
-def save(figure: Any, output: str) -> None:
+def save(figure: Any, output: str, files: list[str]) -> None:
+    """The picture says of what files it is, and by which content, so that a test finds one that is stale."""
     try:
-        figure.savefig(output, format="svg", metadata={"Date": None})
+        sources = [f"{pathlib.Path(path).name} {hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()}" for path in files]
+        figure.savefig(output, format="svg", metadata={"Date": None, "Source": "; ".join(sources)})
     except OSError as error:
         raise Unusable(f"{output}: expected a file that can be written, got: {error.strerror}") from error
 
@@ -144,7 +147,7 @@ def run(script: str, document: str, wanted: str, most_files: int | None, plot: C
 
 
 def plot_runs(output: str, files: list[str]) -> None:
-    draw(joined([read_run(path) for path in files]), output)
+    draw(joined([read_run(path) for path in files]), output, files)
 
 
 if __name__ == "__main__":

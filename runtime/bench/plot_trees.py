@@ -4,7 +4,8 @@
     plot_trees.py OUT.svg FILE.json
 
 FILE.json comes from baseline_tree.py --soliton ... --json-file. Trees that Soliton or FlashInfer has no time for are left
-out. The same file gives the same SVG, byte for byte.
+out. A time below its floor is none, but lost in how much steps vary: it has words instead of a bar. The same file gives the
+same SVG, byte for byte.
 
 Exit status: 0 good, 2 unusable input, in one line.
 """
@@ -41,13 +42,19 @@ def read_trees(path: str) -> list[tuple[str, tuple[float, float, float]]]:
     return trees
 
 
-def draw(trees: list[tuple[str, tuple[float, float, float]]], output: str) -> None:
+def draw(trees: list[tuple[str, tuple[float, float, float]]], output: str, files: list[str]) -> None:
     plt.rcParams.update({"svg.hashsalt": "soliton", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     figure, axes = plt.subplots(figsize=(7, 1 + 0.42 * len(trees)), layout="constrained")
     for bar, (label, color) in enumerate(BARS):
         places = [tree + (bar - 1) * BAR_HEIGHT for tree in range(len(trees))]
-        drawn = axes.barh(places, [times[bar] for _, times in trees], height=BAR_HEIGHT, color=color, label=label)
-        axes.bar_label(drawn, fmt="%.3g", padding=2, fontsize=7)
+        is_lost = [times[bar] < times[0] for _, times in trees]
+        shown = [float("nan") if lost else times[bar] for lost, (_, times) in zip(is_lost, trees)]
+        drawn = axes.barh(places, shown, height=BAR_HEIGHT, color=color, label=label)
+        axes.bar_label(drawn, ["" if lost else f"{value:.3g}" for lost, value in zip(is_lost, shown)], padding=2, fontsize=7)
+        for place, lost, (_, times) in zip(places, is_lost, trees):
+            if lost:
+                axes.annotate("lost in the steps' spread", (times[0], place), (3, 0), textcoords="offset points",
+                              va="center", fontsize=7, color=color)
     axes.set_yticks(range(len(trees)), [name for name, _ in trees])
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -56,11 +63,11 @@ def draw(trees: list[tuple[str, tuple[float, float, float]]], output: str) -> No
     axes.grid(color="0.9", axis="x")
     axes.set_axisbelow(True)
     axes.legend(frameon=False, loc="best")
-    save(figure, output)
+    save(figure, output, files)
 
 
 def plot(output: str, files: list[str]) -> None:
-    draw(read_trees(files[0]), output)
+    draw(read_trees(files[0]), output, files)
 
 
 if __name__ == "__main__":
