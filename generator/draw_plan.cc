@@ -26,12 +26,6 @@ constexpr const char* kIdle = "#f3f3f3";
 constexpr const char* kRight = "text-anchor=\"end\"";
 constexpr const char* kMiddle = "text-anchor=\"middle\"";
 constexpr const char* kBold = "font-weight=\"bold\"";
-constexpr std::array kColours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
-                                 "#8c564b", "#e377c2", "#bcbd22", "#17becf", "#7f7f7f"};
-
-const char* colour_of(size_t phase) {
-  return kColours[phase % kColours.size()];
-}
 
 std::string show_bytes(double bytes) {
   if (bytes < 1e3) return fmt::format("{:.0f} B", bytes);
@@ -128,7 +122,7 @@ class Drawing {
       if (count_of(first) == 0) continue;
       picture_.rectangle(
           left + width - reads, y_ + lane * static_cast<double>(first), reads * count_of(first) / most,
-          lane * static_cast<double>(end - first), colour_of(index),
+          lane * static_cast<double>(end - first), svg_colour(static_cast<int>(index)),
           fmt::format("{}: CTA {} to {}, {} tiles each", phase.name, first, end - 1, count_of(first)));
     }
     if (width > kLetterWidth * static_cast<double>(phase.name.size()))
@@ -153,7 +147,7 @@ class Drawing {
     for (size_t i = 0; i < plan_.phases.size(); ++i) {
       const PlanPhase& phase = plan_.phases[i];
       y_ += kRowHeight;
-      picture_.rectangle(kMargin, y_ - 10, 11, 11, colour_of(i));
+      picture_.rectangle(kMargin, y_ - 10, 11, 11, svg_colour(static_cast<int>(i)));
       picture_.text(kMargin + 20, y_, phase.name, kLabelSize, kSvgBlack);
       cells({fmt::format("{}", phase.matrix < 0 ? 0 : dealt_tiles(plan_, phase)),
              fmt::format("{}", busiest(phase)), show_bytes(static_cast<double>(bytes_of(plan_, phase))),

@@ -111,7 +111,7 @@ void run_decoding(const BenchOptions& options, KernelLibrary library, const Mode
   std::string text = options.format == "json" ? json : markdown(engine, results);
   if (!options.timeline.empty()) {
     const Timeline timeline = record_timeline(engine, options);
-    write_file(options.timeline, timeline.trace());
+    write_file(options.timeline, options.timeline.ends_with(".svg") ? timeline.svg() : timeline.trace());
     if (options.format == "md") text += "\n" + timeline.table();
   }
   write_outputs(options, text, json);

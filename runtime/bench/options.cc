@@ -82,7 +82,8 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
   begin_group(app, "Further tests");
   const auto timeline = app.add_option("--timeline", options.timeline,
                                        "writes where the time of one token goes, or of the last step of "
-                                       "a prompt (-p), for Perfetto; needs a kernel of "
+                                       "a prompt (-p), for Perfetto, or as a picture "
+                                       "where FILE ends with .svg; needs a kernel of "
                                        "build/kernels/timeline")
                             ->check(not_empty());
   const auto tree =

@@ -42,8 +42,14 @@ Timeline::Timeline(const Descriptor& descriptor, int position, std::vector<Phase
       num_warps_(descriptor.plan->working_warps()),
       num_phases_(descriptor.plan->recorded_phases()),
       records_(std::move(records)) {
-  if (descriptor.rows > 1) rows_.push_back(-1);
-  descriptor.plan->for_each_step_phase([&](int phase, int /*layer*/) { rows_.push_back(phase); });
+  if (descriptor.rows > 1) {
+    rows_.push_back(-1);
+    layers_.push_back(-1);
+  }
+  descriptor.plan->for_each_step_phase([&](int phase, int layer) {
+    rows_.push_back(phase);
+    layers_.push_back(layer);
+  });
   origin_ = at(0, 0, 0).begin;
   for (int cta = 0; cta < num_ctas_; ++cta) {
     const uint32_t begin = at(0, cta, 0).begin;

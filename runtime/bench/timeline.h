@@ -1,8 +1,9 @@
 // The timeline of one decoded token, or of a step of several rows, recorded by a kernel compiled with SOLITON_TIMELINE: as a
-// table of phases and as a file for Perfetto or chrome://tracing.
+// table of phases, as a file for Perfetto or chrome://tracing, and as a picture.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layout/library.h"
@@ -20,6 +21,8 @@ class Timeline {
   std::string table() const;
   /// One process a CTA, one thread a warp, one event a stretch of time; times in microseconds.
   std::string trace() const;
+  /// SVG: which phase each CTA works on when, in two layers from the middle of the step.
+  std::string svg() const;
 
  private:
   struct Row;
@@ -43,6 +46,7 @@ class Timeline {
   void add(int phase, Row& row) const;
   void add(int phase, RowsRow& row) const;
   std::string rows_table() const;
+  std::pair<int, int> phases_in_the_middle() const;
 
   const Descriptor& descriptor_;
   int position_;
@@ -51,7 +55,8 @@ class Timeline {
   int num_phases_;
   uint32_t origin_ = 0;  // when the first warp began the step
   std::vector<PhaseRecord> records_;
-  std::vector<int> rows_;  // of the step's phases; -1: the embedding
+  std::vector<int> rows_;    // of the step's phases; -1: the embedding
+  std::vector<int> layers_;  // likewise
 };
 
 }  // namespace soliton

@@ -2,7 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace soliton {
+
+const char* svg_colour(int index) {
+  constexpr std::array kColours = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
+                                   "#8c564b", "#e377c2", "#bcbd22", "#17becf", "#7f7f7f"};
+  return kColours[static_cast<size_t>(index) % kColours.size()];
+}
 
 std::string svg_escaped(std::string_view text) {
   std::string out;

@@ -14,6 +14,9 @@ inline constexpr const char* kSvgGrid = "#e6e6e6";
 inline constexpr const char* kSvgBlack = "#000000";
 inline constexpr const char* kSvgGrey = "#666666";
 
+/// The colour of one of many things; after ten the first one again.
+const char* svg_colour(int index);
+
 /// Lengths are pixels, from the upper left corner. `more` is further attributes, as they stand in the file.
 class SvgPicture {
  public:

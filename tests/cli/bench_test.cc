@@ -33,6 +33,27 @@ TEST_F(Cli, BenchFindsTheKernelOfAModel) {
                "expected no --random-weights, got both");
 }
 
+TEST_F(Cli, BenchShowsWhereTheTimeGoes) {
+  const std::string kernel = std::string(SOLITON_TEST_KERNELS) + "/plain-4-timeline.so";
+  const auto file = [&](const std::string& name) {
+    const Outcome outcome = run("soliton-bench", {"-k", kernel, "--random-weights", "-n", "1", "-d", "4",
+                                                  "-r", "1", "--timeline", name});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("| phase | MB | us |"), std::string::npos) << outcome.out;
+    return read_text(path() / name);
+  };
+  EXPECT_TRUE(nlohmann::json::parse(file("trace.json")).contains("traceEvents"));
+  const std::string picture = file("trace.svg");
+  EXPECT_TRUE(picture.ends_with("</svg>\n"));
+  for (int cta = 0; cta < 4; ++cta) {
+    for (const char* phase : {"qkv", "gate_up", "down"})
+      EXPECT_NE(picture.find(fmt::format("<title>CTA {}, {}: ", cta, phase)), std::string::npos)
+          << cta << phase;
+  }
+  EXPECT_EQ(picture.find("nan"), std::string::npos);
+  EXPECT_EQ(picture.find("\"-"), std::string::npos);
+}
+
 TEST_F(Cli, BenchRefusesFiles) {
   expect_error("soliton-bench", {"--random-weights", "-k", "absent.so"}, kNotFound, "absent.so",
                "no such file");
