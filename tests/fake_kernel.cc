@@ -1,6 +1,7 @@
 // A kernel library of no kernel, for what a library is judged by before anything runs. It needs compute capability 9.0,
 // 128 SMs and 200,000 bytes of shared memory, for cards "h100-pcie" and "h200"; FAKE_KERNEL_PTX makes it one of PTX of
-// compute capability 8.0. Its device is what FAKE_KERNEL_DEVICE says: compute capability, SMs, shared memory and name.
+// compute capability 8.0, FAKE_KERNEL_FACTS_HASH one of a model with that hash. Its device is what FAKE_KERNEL_DEVICE says:
+// compute capability, SMs, shared memory and name.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +35,7 @@ ModelDescriptor describe() {
   model.num_cards = 2;
   model.cards[0].name = "h100-pcie";
   model.cards[1].name = "h200";
+  model.facts_hash = std::strtoull(environment_or("FAKE_KERNEL_FACTS_HASH", "0"), nullptr, 10);
   return model;
 }
 

@@ -286,6 +286,20 @@ TEST_F(MakeKernel, PrefersWhatCameWithThePrograms) {
   expect_refused(ExitCode::kDevice, "device 1: ");
 }
 
+// Who has a card and a library for it, and no toolkit.
+TEST_F(MakeKernel, AsksForNoCompilerWhereALibraryOfTheProgramsFits) {
+  request_.card.reset();
+  request_.kernels = folder_.path() / "kernels";
+  setenv("CUDACXX", "absent", 1);
+  setenv("FAKE_KERNEL_FACTS_HASH", fmt::format("{}", hash_facts(request_.facts)).c_str(), 1);
+  fs::create_directory(request_.kernels);
+  fs::copy(SOLITON_BINARY_DIR "/fake_kernel/kernel.so", request_.kernels / "micro-sm90.so");
+  EXPECT_EQ(find_kernel(request_), request_.kernels / "micro-sm90.so");
+  EXPECT_EQ(make(), request_.kernels / "micro-sm90.so");
+  EXPECT_TRUE(lines_.empty());
+  unsetenv("FAKE_KERNEL_FACTS_HASH");
+}
+
 TEST_F(MakeKernel, RefusesWhatNoKernelCanBeMadeFor) {
   use_copying_compiler();
   const ModelFacts good = request_.facts;
