@@ -161,18 +161,44 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
                   "Facts of the model's architecture: a YAML file, a Hugging Face folder, a GGUF file, or "
                   "the name of a model "
                   "there, whose config is downloaded unless the cache has it");
+  Options options;
+  const auto begin_group = [&](const std::string& title) { app.option_defaults()->group(title); };
+  begin_group("Model");
+  ValueFlag kv_bits(app, "--kv-bits", "16|32",
+                    "Bits of a key or value in the cache instead of the model's: f16, or two of them");
+  ValueFlag revision(app, "--revision", "REVISION",
+                     "Branch, tag or commit of a model that is named as on Hugging Face; else main");
+  app.add_flag("--offline", options.hub.is_offline, "Download nothing, as with HF_HUB_OFFLINE=1");
+  ValueFlag write_model(
+      app, "--write-model", "FILE.yaml",
+      "Write the facts of a Hugging Face folder or GGUF file as YAML; --gpu is not needed then");
+  begin_group("Card");
   ValueFlag gpu(app, "--gpu", "NAME|FILE.yaml,...",
                 "GPU to generate for, or several that one library serves");
   ValueFlag ptx(
       app, "--ptx", "compute_80",
       "Plan for PTX of this architecture, which drivers compile for newer cards, instead of the card's");
-  ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files");
+  ValueFlag copies(app, "--copies", "bulk|lanes",
+                   "How pages come into shared memory, instead of the card's best: lanes' copies need no "
+                   "compute capability 9.0");
+  ValueFlag cards(app, "--cards", "N",
+                  "Cards of the same kind that a launch spans, and shares the model among; else 1");
+  ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
+  begin_group("Output");
+  ValueFlag output(app, "-o,--output", "DIR", "Folder for the generated files; else generated/MODEL-GPU");
+  ValueFlag rows(app, "--rows", "N,N",
+                 "Rows of each kernel of the library: tokens of a prompt that a step takes; else 1");
+  app.add_flag(
+      "--compile", options.compile,
+      "Compile what is written into kernel.so beside it, by nvcc or, for the emulation, the C++ compiler");
+  ValueFlag svg(app, "--svg", "FILE.svg",
+                "Draw the plan of the first kernel: phases by CTA and time, bytes, and the ring");
+  app.add_flag("--dry-run", options.dry_run,
+               "Print the plan and write nothing but what --dump and --svg name");
+  ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
+  begin_group("Plan, which is else the planner's");
   std::deque<ValueFlag> knobs;  // CLI11 keeps the addresses of their values
   for (const Knob& knob : kKnobs) knobs.emplace_back(app, knob.flag, "N", knob.help);
-  ValueFlag rows(app, "--rows", "N,N",
-                 "Rows of each kernel of the library: tokens of a prompt that a step takes");
-  ValueFlag cards(app, "--cards", "N",
-                  "Cards of the same kind that a launch spans, and shares the model among");
   ValueFlag max_splits(
       app, "--max-splits", "N",
       "CTAs at most that share the cache of a group of heads: where attention is split alike, kernels for "
@@ -180,30 +206,11 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   ValueFlag column_slices(app, "--column-slices", "N",
                           "CTAs that share the columns of a matrix's rows, where warpgroups multiply, "
                           "instead of the planner's choice");
-  ValueFlag kv_bits(app, "--kv-bits", "16|32",
-                    "Bits of a key or value in the cache instead of the model's: f16, or two of them");
-  ValueFlag sync(app, "--sync", "self-validating|counter", "How phases learn that their input has arrived");
-  ValueFlag copies(app, "--copies", "bulk|lanes",
-                   "How pages come into shared memory, instead of the card's best: lanes' copies need no "
-                   "compute capability 9.0");
-  ValueFlag write_model(
-      app, "--write-model", "FILE.yaml",
-      "Write the facts of a Hugging Face folder or GGUF file as YAML; --gpu is not needed then");
-  ValueFlag dump(app, "--dump", "FOLDER", "Write the plan after each pass to this folder");
-  ValueFlag svg(app, "--svg", "FILE.svg",
-                "Draw the plan of the first kernel: phases by CTA and time, bytes, and the ring");
-  ValueFlag gpus_dir(app, "--gpus-dir", "DIR", "Folder in which --gpu NAME is looked up");
-  ValueFlag revision(app, "--revision", "REVISION",
-                     "Branch, tag or commit of a model that is named as on Hugging Face; else main");
-  Options options;
-  app.add_flag("--offline", options.hub.is_offline, "Download nothing, as with HF_HUB_OFFLINE=1");
+  ValueFlag sync(app, "--sync", "self-validating|counter",
+                 "How phases learn that their input has arrived; else self-validating");
   bool no_tuned = false;
   app.add_flag("--no-tuned", no_tuned, "Ignore overrides in the folder tuned/ beside the model");
-  app.add_flag(
-      "--compile", options.compile,
-      "Compile what is written into kernel.so beside it, by nvcc or, for the emulation, the C++ compiler");
-  app.add_flag("--dry-run", options.dry_run,
-               "Print the plan and write nothing but what --dump and --svg name");
+  begin_group(app.get_help_ptr()->get_group());
   app.set_version_flag("--version", "soliton-gen " SOLITON_VERSION);
 
   try {

@@ -34,11 +34,13 @@ TEST_F(Cli, HelpIsInGroupsWithDefaults) {
         Expected{"soliton-bench", "Tests", "--repetitions INT=5"},
         Expected{"soliton-bench", "Output", "--output TEXT=md"},
         Expected{"soliton-bench", "Further tests", "--draft-max INT=7"},
-        Expected{"soliton-bench", "Search of a plan", "--tune TEXT"}}) {
+        Expected{"soliton-bench", "Search of a plan", "--tune TEXT"},
+        Expected{"soliton-gen", "Card", "--gpu NAME"},
+        Expected{"soliton-gen", "Output", "else generated/MODEL-GPU"}}) {
     const std::string found = section(run(program, {"--help"}).out, title);
     EXPECT_NE(found.find(line), std::string::npos) << program << " " << title << ": " << found;
   }
-  for (const char* program : {"soliton-chat", "soliton-server", "soliton-bench"}) {
+  for (const char* program : {"soliton-chat", "soliton-server", "soliton-bench", "soliton-gen"}) {
     const std::string rest = section(run(program, {"--help"}).out, "Options");
     EXPECT_EQ(std::count(rest.begin(), rest.end(), '\n'), 3) << rest;  // --help and --version
   }
