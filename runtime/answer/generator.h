@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,11 +48,12 @@ class Generator {
   virtual ~Generator() = default;
 
   using OnToken = std::function<bool(const ChosenToken&)>;
+  static constexpr int kNoEnd = std::numeric_limits<int>::max() / 2;  // more than any text has
 
   /// Calls `on_token` for each token, which ends the generation by returning false. The prompt and max_tokens
   /// must fit into context(), but for the last token, which is not fed.
   virtual Generated generate(const GenerateRequest& request, const OnToken& on_token) = 0;
-  /// Tokens that can be kept.
+  /// Tokens that can be kept, or kNoEnd.
   virtual int context() const = 0;
   /// Throws Error (kUsage), naming the flag, if the tokens cannot be chosen so.
   virtual void check(const Sampling& sampling) const = 0;

@@ -10,6 +10,7 @@
 #include "runtime/answer/emulation.h"
 #include "runtime/answer/generator.h"
 #include "runtime/answer/open_draft.h"
+#include "runtime/answer/streaming_generator.h"
 #include "runtime/compile/places.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/make/make_kernel.h"
@@ -142,10 +143,22 @@ TextSide::TextSide(const Options& options)
   warn(options, config, tokenizer);
 }
 
+/// What the cache holds of text without end.
+int streaming_context(const Options& options, int limit) {
+  const StreamingWindow window{std::min(options.sinks, limit), std::min(options.window, limit)};
+  if (window.context() <= limit) return window.context();
+  throw Error(
+      ExitCode::kOutOfMemory,
+      fmt::format(
+          "--window: expected at most the model's {} tokens with {} sinks and {} tokens of room, got {}",
+          limit, options.sinks, window.step(), options.window));
+}
+
 int choose_context(const Options& options, const HfConfig& config, const std::optional<DeviceInfo>& card) {
   const int limit = config.facts.max_context;
   ModelFacts kept = config.facts;
   kept.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);
+  if (options.window > 0) return streaming_context(options, limit);
   if (options.context > limit) {
     throw Error(
         ExitCode::kOutOfMemory,
@@ -199,6 +212,10 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
 }
 
 int choose_num_tokens(const Options& options, const TextSide& text, size_t prompt_tokens, int context) {
+  if (options.window > 0) {
+    const bool is_endless = options.fills_context || text.prompter.has_template();
+    return options.num_tokens.value_or(is_endless ? Generator::kNoEnd : Options::kDefaultTokens);
+  }
   const auto model_limit = static_cast<size_t>(text.config.facts.max_context);
   const auto cache_limit = static_cast<size_t>(context);
   const bool is_one = options.num_samples == 1 && options.num_beams == 1 && options.questions_file.empty();
@@ -224,6 +241,10 @@ int choose_num_tokens(const Options& options, const TextSide& text, size_t promp
 }
 
 std::string describe_context(const Options& options, int context, int model_context, bool emulated) {
+  if (options.window > 0) {
+    return fmt::format("without end: the first {} tokens and the latest {} to {}", options.sinks,
+                       options.window, context - options.sinks);
+  }
   if (context == model_context) return fmt::format("{} tokens, all that the model takes", context);
   const bool lacks_memory = !emulated && context < Options::kDefaultContext;
   return fmt::format("{} of the model's {} tokens{}", context, model_context,

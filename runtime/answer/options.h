@@ -32,6 +32,8 @@ struct Options {
   std::optional<int> num_tokens;
   bool fills_context = false;  // as many tokens as fit, unless the answer ends by itself
   int context = 0;             // 0: see choose_context()
+  int window = 0;              // of text without end, see StreamingWindow; 0: the text ends with the context
+  int sinks = 4;
   int num_samples = 1;
   int num_beams = 1;          // of a search; 1: none
   double length_penalty = 1;  // of beams

@@ -5,6 +5,7 @@
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
 #include "runtime/chat/one_shot.h"
+#include "runtime/chat/open_generator.h"
 #include "runtime/chat/question.h"
 #include "runtime/chat/questions.h"
 #include "runtime/chat/repl.h"
@@ -33,12 +34,12 @@ void chat(const Options& options, const TextSide& text) {
   const int context = choose_context(options, text.config);
   std::shared_ptr<TokenGrammar> grammar = open_answer_grammar(options, text);
   std::unique_ptr<Engine> engine = open_engine(options, text.config, context, 0);
-  std::unique_ptr<Drafter> draft_model = open_draft_model(options, text, context, *engine);
-  EngineGenerator generator(std::move(engine), context, std::move(grammar), std::move(draft_model));
+  const std::unique_ptr<Generator> generator =
+      open_generator(options, text, std::move(engine), context, std::move(grammar));
   const bool is_chat = text.prompter.has_template();
   const std::optional<int> default_tokens =
       is_chat || options.fills_context ? std::nullopt : std::optional(Options::kDefaultTokens);
-  Session session(text.tokenizer, text.prompter, generator,
+  Session session(text.tokenizer, text.prompter, *generator,
                   {.style = text.style,
                    .settings = {.sampling = text.sampling,
                                 .num_tokens = options.num_tokens ? options.num_tokens : default_tokens},

@@ -9,11 +9,11 @@
 #include "models/printing.h"
 #include "runtime/answer/beam_search.h"
 #include "runtime/answer/generator.h"
-#include "runtime/answer/open_draft.h"
 #include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/answer_report.h"
 #include "runtime/chat/console.h"
 #include "runtime/chat/interrupt.h"
+#include "runtime/chat/open_generator.h"
 #include "runtime/chat/parallel.h"
 #include "runtime/chat/prompt_bar.h"
 
@@ -40,23 +40,23 @@ std::function<void(size_t)> shown_by(PromptBar& bar, const Task& task) {
 }
 
 AnswerReport complete_one(std::unique_ptr<Engine> engine, const Task& task) {
-  std::unique_ptr<Drafter> draft_model = open_draft_model(task.options, task.text, task.context, *engine);
-  EngineGenerator generator(std::move(engine), task.context, task.grammar, std::move(draft_model));
+  const std::unique_ptr<Generator> generator =
+      open_generator(task.options, task.text, std::move(engine), task.context, task.grammar);
   AnswerStream stream = open_stream(task.options, task.text);
   PromptBar bar;
   PromptClock clock;
-  const Generated result = generator.generate({.prompt = task.prompt,
-                                               .max_tokens = task.num_tokens,
-                                               .stop_tokens = task.text.style.stop_tokens,
-                                               .sampling = task.text.sampling,
-                                               .goes_on = wants_answer,
-                                               .on_fed = shown_by(bar, task)},
-                                              [&](const ChosenToken& token) {
-                                                bar.clear();
-                                                clock.stop();
-                                                stream.push(token);
-                                                return !stream.hit_stop() && wants_answer();
-                                              });
+  const Generated result = generator->generate({.prompt = task.prompt,
+                                                .max_tokens = task.num_tokens,
+                                                .stop_tokens = task.text.style.stop_tokens,
+                                                .sampling = task.text.sampling,
+                                                .goes_on = wants_answer,
+                                                .on_fed = shown_by(bar, task)},
+                                               [&](const ChosenToken& token) {
+                                                 bar.clear();
+                                                 clock.stop();
+                                                 stream.push(token);
+                                                 return !stream.hit_stop() && wants_answer();
+                                               });
   bar.clear();
   stream.finish();
   note_logprobs(stream, task.options, task.text);

@@ -56,13 +56,25 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
   app.add_option("-k,--kernel", options.kernel,
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());
-  app.add_option(
-         "-c,--ctx-size", options.context,
-         fmt::format(
-             "tokens that the KV cache holds; else as many as the model takes and the card's free memory "
-             "holds, at most {} (without a card {})",
-             Options::kDefaultContext, Options::kEmulatedContext))
-      ->check(at_least(1));
+  CLI::Option* context =
+      app.add_option(
+             "-c,--ctx-size", options.context,
+             fmt::format(
+                 "tokens that the KV cache holds; else as many as the model takes and the card's free memory "
+                 "holds, at most {} (without a card {})",
+                 Options::kDefaultContext, Options::kEmulatedContext))
+          ->check(at_least(1));
+  CLI::Option* window =
+      app.add_option(
+             "--window", options.window,
+             "for text without end: the cache keeps so many of the latest tokens, and the first few, and the "
+             "model sees no others")
+          ->check(at_least(1))
+          ->excludes(context);
+  app.add_option("--sinks", options.sinks, "with --window, how many of the first tokens")
+      ->check(at_least(0))
+      ->capture_default_str()
+      ->needs(window);
   app.add_option("--kv-bits", options.kv_bits,
                  "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; else "
                  "the kernel's, or 16")
@@ -124,8 +136,8 @@ void add_answer_options(CLI::App& app, Options& options) {
   begin_group(app, "Answer");
   app.add_option(
          "-n,--predict", options.num_tokens,
-         "tokens to generate at most, -1: as many as the context takes; else 256, or with a chat template "
-         "as many")
+         "tokens to generate at most, -1: as many as the context takes, with --window without end; else 256, "
+         "or with a chat template as many")
       ->check(token_count());
   app.add_option("--stop", options.stops, "text that ends the answer and is not shown; any number of times")
       ->check(not_empty())
@@ -200,6 +212,17 @@ void check_beam_flags(const Options& options) {
                      {sampling.repeat_penalty.value_or(1) != 1, "--repeat-penalty"}});
 }
 
+/// What text without end excludes.
+void check_window_flags(const Options& options) {
+  if (options.window == 0) return;
+  refuse("--window", {{options.num_samples > 1, "--parallel"},
+                      {options.num_beams > 1, "--beams"},
+                      drafts(options),
+                      {!options.schema_file.empty(), "--json-schema"},
+                      {!options.grammar_file.empty(), "--grammar"},
+                      {!options.questions_file.empty(), "--questions"}});
+}
+
 /// What questions on a document exclude.
 void check_question_flags(const Options& options) {
   if (options.questions_file.empty()) return;
@@ -221,6 +244,7 @@ void check_flags(const Options& options) {
   }
   check_grammar_flags(options);
   check_beam_flags(options);
+  check_window_flags(options);
   check_question_flags(options);
   if (options.verify && (options.prompt || !options.prompt_file.empty() || !options.messages_file.empty() ||
                          !options.questions_file.empty())) {

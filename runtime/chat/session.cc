@@ -157,8 +157,9 @@ std::vector<std::string> Session::statistics_lines() const {
                                                 conversation_.system ? " behind a system prompt" : "")};
   if (!last_) return lines;
   constexpr double kMsPerS = 1e3;
-  lines.push_back(
-      fmt::format("context: {} of {} tokens", last_->prompt_tokens + last_->generated, context()));
+  lines.push_back(fmt::format(
+      "context: {} {}", last_->prompt_tokens + last_->generated,
+      context() == Generator::kNoEnd ? "tokens, without end" : fmt::format("of {} tokens", context())));
   lines.push_back(
       fmt::format("last answer: prompt of {} tokens, {} of them kept, in {:.0f} ms; {} tokens in {:.0f} ms",
                   last_->prompt_tokens, last_->cached_tokens, last_->prompt_s * kMsPerS, last_->generated,

@@ -165,6 +165,10 @@ class Engine {
   int position() const { return tree_.num_tokens(main_); }
   /// Forgets everything from `position` on. For measurements, also moves ahead over positions never fed.
   void set_position(int position);
+  /// Forgets `count` tokens of the main branch, which is the only one, from number `first` on: those behind have the positions
+  /// from `first` on then, and their keys are turned to these. What the model made of them when it saw the others stays as
+  /// it was. Throws Error: kInternal for tokens that are not there, kDevice.
+  void forget(int first, int count);
   /// Fills the cache with random keys and values, for measurements at positions never fed.
   void randomise_cache(uint64_t seed);
 

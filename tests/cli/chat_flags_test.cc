@@ -230,6 +230,26 @@ TEST_F(ChatFlags, TheCacheHasTheBitsThatAreAskedFor) {
   expect_error({kModel, "-p", "x", "--kv-bits", "8"}, kUsage, "--kv-bits", "expected 16 or 32, got \"8\"");
 }
 
+TEST_F(ChatFlags, ATextWithAWindowOutgrowsTheContext) {
+  const Outcome outcome =
+      run({kModel, "-p", "Hi", "--window", "1", "--sinks", "2", "-n", "80", "--ignore-eos", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("predicted_n"), 80) << "of a context of 67";
+  EXPECT_NE(outcome.err.find("Context: without end: the first 2 tokens and the latest 1 to 65\n"),
+            std::string::npos)
+      << outcome.err;
+  expect_error({kModel, "-p", "x", "--window", "2000"}, kLimit, "--window",
+               "expected at most the model's 2048 tokens with 4 sinks and 512 tokens of room, got 2000");
+  expect_error({kModel, "-p", "x", "--window", "2147483647"}, kLimit, "--window", "got 2147483647");
+  expect_error({kModel, "-p", "x", "--window", "0"}, kUsage, "--window",
+               "expected an integer from 1 to 2147483647, got \"0\"");
+  expect_error({kModel, "-p", "x", "--sinks", "2"}, kUsage, "--sinks", "--window");
+  expect_error({kModel, "-p", "x", "--window", "9", "-c", "64"}, kUsage, "--ctx-size",
+               "expected no --window, got both");
+  expect_error({kModel, "-p", "x", "--window", "9", "-np", "2"}, kUsage, "--window",
+               "expected no --parallel, got both");
+}
+
 TEST_F(ChatFlags, AnAnswerTakesWhatTheContextHas) {
   const Outcome outcome =
       run({kModel, "-p", "Hi", "--chat-template", "chat.jinja", "-c", "24", "--json", "--ignore-eos"});

@@ -1,0 +1,64 @@
+// Tokens in the middle of the main branch are forgotten: those behind move up, in their pages and in their positions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/engine/engine.h"
+#include "runtime/engine/shift_keys.h"
+
+namespace soliton {
+namespace {
+
+/// Of the tokens of a branch by itself, from `from` on to `to` on: runs that lie within a page, before and behind.
+std::vector<TokenMove> moves_to(const std::vector<int32_t>& pages, int from, int end, int to) {
+  std::vector<TokenMove> moves;
+  while (from < end) {
+    const int count =
+        std::min({end - from, kKvPageTokens - from % kKvPageTokens, kKvPageTokens - to % kKvPageTokens});
+    moves.push_back({.from_page = pages[static_cast<size_t>(from / kKvPageTokens)],
+                     .from_token = from % kKvPageTokens,
+                     .to_page = pages[static_cast<size_t>(to / kKvPageTokens)],
+                     .to_token = to % kKvPageTokens,
+                     .num_tokens = count});
+    from += count;
+    to += count;
+  }
+  return moves;
+}
+
+}  // namespace
+
+void Engine::forget(int first, int count) {
+  const int num_tokens = position();
+  if (first < 0 || count < 1 || first + count > num_tokens || tree_.branches().size() != 1) {
+    throw Error(ExitCode::kInternal,
+                fmt::format("forget: expected tokens of one branch of {}, got {} from {} on of {} branches",
+                            num_tokens, count, first, tree_.branches().size()));
+  }
+  move_tokens();  // what is still to be done
+  const std::vector<int32_t> pages = tree_.page_table(main_);
+  const std::vector<TokenMove> moves = moves_to(pages, first + count, num_tokens, first);
+  const int kept = num_tokens - count;
+  const KeyShift shift(library_.model().facts, count, context_);
+  const KvShape kv = library_.card_kv();
+  const auto page_bytes = static_cast<size_t>(kv.page_offset(1, 0, 0));
+  const Library& device = library_.functions();
+  on_every_card([&](EngineCard& card) {
+    if (moves.empty()) return;
+    auto* const pool = static_cast<unsigned char*>(card.pool.address());
+    library_.check(device.move_tokens(pool, &kv, moves.data(), static_cast<int>(moves.size())),
+                   "move tokens");
+    std::vector<unsigned char> page(page_bytes);
+    for (int begin = first; begin < kept; begin = (begin / kKvPageTokens + 1) * kKvPageTokens) {
+      const int page_begin = begin / kKvPageTokens * kKvPageTokens;
+      unsigned char* const at =
+          pool + kv.page_offset(pages[static_cast<size_t>(begin / kKvPageTokens)], 0, 0);
+      library_.check(device.download(page.data(), at, page_bytes), "read keys");
+      shift.turn(page.data(), kv, begin - page_begin, std::min(kKvPageTokens, kept - page_begin));
+      library_.check(device.upload(at, page.data(), page_bytes), "write keys");
+    }
+  });
+  tree_.truncate(main_, kept);
+}
+
+}  // namespace soliton

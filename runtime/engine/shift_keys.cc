@@ -1,0 +1,81 @@
+#include "runtime/engine/shift_keys.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "layout/f16.h"
+#include "models/error.h"
+#include "runtime/engine/rotary.h"
+
+namespace soliton {
+namespace {
+
+float load_sum(const unsigned char* keys, const KvShape& kv, int token, int dim) {
+  float sum = 0;
+  for (int part = 0; part < kv.parts; ++part) {
+    F16 value;
+    std::memcpy(&value, keys + kv.key_offset(token, dim, part), sizeof(value));
+    sum += static_cast<float>(value);
+  }
+  return sum;
+}
+
+void store_parts(unsigned char* keys, const KvShape& kv, int token, int dim, float value) {
+  for (int part = 0; part < kv.parts; ++part) {
+    const auto rounded = static_cast<F16>(value);
+    std::memcpy(keys + kv.key_offset(token, dim, part), &rounded, sizeof(rounded));
+    value -= static_cast<float>(rounded);
+  }
+}
+
+}  // namespace
+
+KeyShift::KeyShift(const ModelFacts& facts, int back, int context) : facts_(facts) {
+  const std::vector<float> table = make_rotary_table(facts, back + 1, context);
+  const auto position_words = static_cast<std::ptrdiff_t>(rope_tables(facts)) * facts.head_dim;
+  rotations_.assign(table.end() - position_words, table.end());
+  // A table may scale what it turns, which these keys have been already.
+  for (size_t i = 0; i < rotations_.size(); i += 2) {
+    const float length = std::hypot(rotations_[i], rotations_[i + 1]);
+    rotations_[i] /= length;
+    rotations_[i + 1] /= -length;  // the other way
+  }
+}
+
+void KeyShift::check(const ModelFacts& facts, const char* flag) {
+  if (facts.head_norm_last == 0) return;
+  throw Error(
+      ExitCode::kMismatch,
+      fmt::format("{}: expected a model whose keys are rotated last, got one that multiplies them with the "
+                  "weights of a norm behind that: not supported",
+                  flag));
+}
+
+void KeyShift::turn(unsigned char* page, const KvShape& kv, int first, int end) const {
+  for (int layer = 0; layer < kv.num_layers; ++layer) {
+    const int32_t rope = rope_of_layer(facts_, layer);
+    if (rope == kNoRope) continue;
+    const float* rotations = rotations_.data() + (rope == kLocalRope ? kv.head_dim : 0);
+    for (int head = 0; head < kv.num_kv_heads; ++head) {
+      unsigned char* keys = page + kv.page_offset(0, layer, head);
+      for (int token = first; token < end; ++token) turn_key(keys, kv, token, rotations);
+    }
+  }
+}
+
+void KeyShift::turn_key(unsigned char* keys, const KvShape& kv, int token, const float* rotations) const {
+  const int half = kv.head_dim / 2;
+  for (int pair = 0; pair < half; ++pair) {
+    const float cosine = rotations[2 * pair];
+    const float sine = rotations[2 * pair + 1];
+    if (sine == 0 && cosine == 1) continue;
+    const float a = load_sum(keys, kv, token, pair);
+    const float b = load_sum(keys, kv, token, pair + half);
+    store_parts(keys, kv, token, pair, a * cosine - b * sine);
+    store_parts(keys, kv, token, pair + half, b * cosine + a * sine);
+  }
+}
+
+}  // namespace soliton
