@@ -38,6 +38,10 @@ void make_grammars(const ToolRequest& tools) {
   }
 }
 
+const EarlierResponses kNoEarlierResponses = {
+    .messages = [](const std::string&) { return nlohmann::ordered_json::array(); },
+    .item = [](const std::string&) { return R"({"role": "user", "content": "a"})"; }};
+
 /// Nothing of a body of messages alone.
 std::optional<ApiRequest> read_request(char kind, const std::string& body) {
   const auto of_chat = [](const nlohmann::ordered_json& chat) {
@@ -52,9 +56,7 @@ std::optional<ApiRequest> read_request(char kind, const std::string& body) {
     case 'm':
       return of_chat(chat_of_messages(body, false));
     case 'r':
-      return of_chat(read_response_request(body, [](const std::string&) {
-                       return nlohmann::ordered_json::array();
-                     }).chat);
+      return of_chat(read_response_request(body, kNoEarlierResponses).chat);
     case 'o':
       return of_ollama(read_ollama_chat(body));
     case 'g':

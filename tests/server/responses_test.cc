@@ -14,19 +14,20 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-nlohmann::ordered_json no_messages(const std::string& id) {
-  throw ApiError(404, "previous_response_id: " + id, "previous_response_id");
-}
+const EarlierResponses kNone = {
+    .messages = [](const std::string& id) -> nlohmann::ordered_json {
+      throw ApiError(404, "previous_response_id: " + id, "previous_response_id");
+    },
+    .item = [](const std::string& id) -> std::string { throw ApiError(404, "input: " + id, "input"); }};
 
 json chat_of(const json& body) {
-  return json(read_response_request(body.dump(), no_messages).chat);
+  return json(read_response_request(body.dump(), kNone).chat);
 }
 
 std::string refused(json body) {
   body.emplace("input", "a");
   try {
-    read_api_request(ApiKind::kChat, read_response_request(body.dump(), no_messages).chat, {},
-                     kResponseNames);
+    read_api_request(ApiKind::kChat, read_response_request(body.dump(), kNone).chat, {}, kResponseNames);
   } catch (const ApiError& error) {
     return error.what();
   }
@@ -88,7 +89,7 @@ TEST(ResponseRequests, AreRefusedByName) {
   EXPECT_EQ(refused({}), "");
   EXPECT_THAT(refused({{"input", 5}}), HasSubstr("input: expected"));
   EXPECT_THAT(refused({{"input", json::array()}}), HasSubstr("input: expected at least one item"));
-  EXPECT_THAT(refused({{"input", {{{"type", "item_reference"}, {"id", "x"}}}}}),
+  EXPECT_THAT(refused({{"input", {{{"type", "web_search_call"}, {"id", "x"}}}}}),
               HasSubstr("input[0].type: expected"));
   EXPECT_THAT(refused({{"input", {{{"role", "user"}, {"content", {{{"type", "input_image"}}}}}}}}),
               HasSubstr("input[0].content[0].type: expected input_text"));
@@ -180,6 +181,23 @@ TEST(ResponseStores, KeepTheLatestWithinTheirBounds) {
   EXPECT_FALSE(store.erase("large", "s"));
 }
 
+TEST(ResponseStores, FindItemsAsLongAsTheirResponses) {
+  ResponseStore store({.responses = 1, .bytes = 100});
+  const auto put = [&](const std::string& id, const std::string& item) {
+    store.put(id, {.scope = "s", .messages = "m", .response = "r", .items = {{"i" + id, "1"}, {id, item}}});
+  };
+  put("a", "2");
+  EXPECT_EQ(store.find_item("a", "s"), "2");
+  EXPECT_EQ(store.find_item("ia", "s"), "1");
+  EXPECT_FALSE(store.find_item("a", "other"));
+  put("b", std::string(101, 'x'));  // too large, with its items
+  EXPECT_FALSE(store.find_item("b", "s"));
+  put("c", "3");
+  EXPECT_FALSE(store.find_item("a", "s"));
+  EXPECT_TRUE(store.erase("c", "s"));
+  EXPECT_FALSE(store.find_item("c", "s"));
+}
+
 class ResponsesService : public ServiceTest {
  protected:
   ResponsesService() : ServiceTest(small_options(), 8, 40, small_tokenizer(kJsonSigns), kCallingTemplate) {}
@@ -234,6 +252,15 @@ TEST_F(ResponsesService, GoesOnByAnId) {
   EXPECT_EQ(counted(first["id"]).json()["input_tokens"], second["usage"]["input_tokens"]);
   EXPECT_EQ(counted("resp_none").status, 404);
   EXPECT_EQ(second["output"][0]["content"][0]["text"], as_chat["choices"][0]["message"]["content"]);
+  // The same by references to items, as some clients have them.
+  const json user = {{"role", "user"}, {"content", "hello"}};
+  const json reference = {{"type", "item_reference"}, {"id", first["output"][0]["id"]}};
+  const json by_items = respond(
+      {{"instructions", "so"}, {"input", {user, reference, {{"role", "user"}, {"content", "more"}}}}});
+  EXPECT_EQ(by_items["usage"]["input_tokens"], second["usage"]["input_tokens"]);
+  EXPECT_EQ(by_items["output"][0]["content"], second["output"][0]["content"]);
+  const json unknown = {{"input", {{{"type", "item_reference"}, {"id", "msg_none"}}}}};
+  EXPECT_EQ(post("/v1/responses", unknown).status, 404);
   // Other instructions take the place of those.
   const json other =
       respond({{"previous_response_id", first["id"]}, {"instructions", "no more"}, {"input", "more"}});

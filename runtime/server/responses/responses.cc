@@ -11,23 +11,30 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kResponsePath = "/v1/responses/";
 
-ApiError not_there(const std::string& param, const std::string& id) {
-  return ApiError(404, fmt::format("{}: expected a response that is kept, got {}", param, in_quotes(id)),
-                  param, "not_found");
+ApiError not_there(const std::string& param, const std::string& id, const char* what = "a response") {
+  return ApiError(404, fmt::format("{}: expected {} that is kept, got {}", param, what, in_quotes(id)), param,
+                  "not_found");
 }
 
 std::string id_of(const HttpRequest& request) {
   return request.path.substr(kResponsePath.size());
 }
 
-/// With the messages before it.
+/// With the messages before it, and the items that it refers to.
 ResponseRequest read(const Service& service, const HttpRequest& http) {
-  return read_response_request(http.body, [&](const std::string& id) {
-    const std::optional<ResponseStore::Entry> entry =
-        service.responses()->find(id, service.cache_scope(http, {}));
+  const std::shared_ptr<ResponseStore> store = service.responses();
+  const std::string scope = service.cache_scope(http, {});
+  const auto messages = [&](const std::string& id) {
+    const std::optional<ResponseStore::Entry> entry = store->find(id, scope);
     if (!entry) throw not_there("previous_response_id", id);
     return parse_ordered_body(entry->messages);
-  });
+  };
+  const auto item = [&](const std::string& id) {
+    const std::optional<std::string> found = store->find_item(id, scope);
+    if (!found) throw not_there("input", id, "an item of a response");
+    return *found;
+  };
+  return read_response_request(http.body, {.messages = messages, .item = item});
 }
 
 ApiRequest chat_of(const Service& service, const ResponseRequest& request) {
@@ -46,7 +53,9 @@ HttpReply answer_response(Service& service, const HttpRequest& http, const HttpH
                        const std::string& id, const Json& response, const Json& message) {
       Json all = messages;
       all.push_back(message);
-      store->put(id, {.scope = scope, .messages = one_line(all), .response = one_line(response)});
+      ResponseStore::Entry entry{.scope = scope, .messages = one_line(all), .response = one_line(response)};
+      for (const Json& item : response["output"]) entry.items.emplace_back(item["id"], one_line(item));
+      store->put(id, std::move(entry));
     };
   }
   return service.complete(chat_of(service, request), http, headers, [&](const ApiRequest&) {

@@ -27,9 +27,12 @@ struct ResponseRequest {
   nlohmann::ordered_json settings;  // what answers repeat of it
   bool is_kept = true;
 };
-/// The messages of an earlier response; throws ApiError where there is none.
-using FindMessages = std::function<nlohmann::ordered_json(const std::string& id)>;
+/// What earlier responses have left, by ids; both throw ApiError where there is nothing.
+struct EarlierResponses {
+  std::function<nlohmann::ordered_json(const std::string& id)> messages;  // to the end of one
+  std::function<std::string(const std::string& id)> item;                 // of any, as JSON
+};
 /// Throws ApiError.
-ResponseRequest read_response_request(const std::string& body, const FindMessages& find_messages);
+ResponseRequest read_response_request(const std::string& body, const EarlierResponses& earlier);
 
 }  // namespace soliton

@@ -9,6 +9,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// A reference is short, and may be there a thousand times.
+constexpr size_t kMostReferredBytes = size_t{8} << 20;
+
 /// Of a text, or of a list of parts that are.
 std::string text_of_parts(const JsonView& content) {
   if (!content.is_array()) return content.string();
@@ -51,8 +54,9 @@ class ItemReader {
                            {"tool_call_id", item["call_id"].string()},
                            {"content", text_of_parts(item["output"])}});
     } else {
-      throw type.error("expected message, reasoning, function_call or function_call_output, got {}",
-                       type.describe());
+      throw type.error(
+          "expected message, reasoning, function_call, function_call_output or item_reference, got {}",
+          type.describe());
     }
   }
 
@@ -186,10 +190,10 @@ Json settings_of(const JsonView& body, const Json& ordered) {
   return told.dump().size() > kMostBytes ? settings : told;
 }
 
-Json read_input(const JsonView& body, const FindMessages& find_messages) {
+Json read_input(const JsonView& body, const EarlierResponses& earlier) {
   Json messages = Json::array();
   const JsonView before = body["previous_response_id"];
-  if (!before.is_null()) messages = find_messages(before.string());
+  if (!before.is_null()) messages = earlier.messages(before.string());
   if (!body["instructions"].is_null()) {
     // Those of an earlier response do not count.
     if (!messages.empty() && messages[0]["role"] == "system") messages.erase(messages.begin());
@@ -201,21 +205,34 @@ Json read_input(const JsonView& body, const FindMessages& find_messages) {
     return messages;
   }
   ItemReader reader(messages);
-  for (size_t i = 0; i < input.array_size(); ++i) reader.read(input[i]);
+  size_t num_bytes = 0;
+  for (size_t i = 0; i < input.array_size(); ++i) {
+    const JsonView type = input[i]["type"];
+    if (type.is_null() || type.string() != "item_reference") {
+      reader.read(input[i]);
+      continue;
+    }
+    const std::string item = earlier.item(input[i]["id"].string());
+    num_bytes += item.size();
+    if (num_bytes > kMostReferredBytes)
+      throw input[i].error("expected items of at most {} bytes together, got more", kMostReferredBytes);
+    const nlohmann::json document = parse_body(item);
+    reader.read(JsonView(document, kBodyName));
+  }
   if (messages.empty()) throw input.error("expected at least one item, got none");
   return messages;
 }
 
 }  // namespace
 
-ResponseRequest read_response_request(const std::string& text, const FindMessages& find_messages) {
+ResponseRequest read_response_request(const std::string& text, const EarlierResponses& earlier) {
   try {
     const nlohmann::json document = parse_body(text);
     const JsonView body(document, kBodyName);
     body.object();
     const Json ordered = parse_ordered_body(text);
     refuse_other_kinds(body);
-    ResponseRequest request{.chat = {{"messages", read_input(body, find_messages)}},
+    ResponseRequest request{.chat = {{"messages", read_input(body, earlier)}},
                             .settings = settings_of(body, ordered)};
     Json& chat = request.chat;
     for (const char* name : {"model", "temperature", "top_p", "stream", "parallel_tool_calls", "seed",
