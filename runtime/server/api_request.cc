@@ -148,7 +148,7 @@ void read_chat(const JsonView& body, const Json& ordered, ApiRequest& request) {
   if (!body["logprobs"].is_null()) request.logprobs = body["logprobs"].boolean();
   if (body["top_logprobs"].is_null()) return;
   request.num_top_logprobs = static_cast<int>(body["top_logprobs"].integer(0, kMaxTopLogprobs));
-  if (!request.logprobs)
+  if (!request.logprobs && request.num_top_logprobs > 0)
     throw body["top_logprobs"].error("expected logprobs to be true, got top_logprobs without");
 }
 

@@ -110,13 +110,18 @@ void read_penalties(const JsonView& body, LogitAdjustment& adjustment) {
   adjustment.presence_penalty = read("presence_penalty");
 }
 
-/// llama.cpp's penalties are of the last tokens alone, unless it is -1.
-void check_penalised(const JsonView& last_tokens, const ApiRequest& request) {
+/// llama.cpp's penalties are of the last tokens alone, unless it is -1; of 0 of them there are none.
+void read_penalised(const JsonView& last_tokens, ApiRequest& request) {
   if (last_tokens.is_null()) return;
+  const int64_t count = last_tokens.integer(-1, std::numeric_limits<int>::max());
+  if (count == 0) {
+    request.sampling.repeat_penalty = 1;
+    request.adjustment.frequency_penalty = 0;
+    request.adjustment.presence_penalty = 0;
+  }
   const bool penalises = request.sampling.repeat_penalty != 1 || request.adjustment.frequency_penalty != 0 ||
                          request.adjustment.presence_penalty != 0;
-  if (last_tokens.integer(-1, std::numeric_limits<int>::max()) != -1 && penalises)
-    throw not_yet("repeat_last_n", last_tokens.describe());
+  if (count != -1 && penalises) throw not_yet("repeat_last_n", last_tokens.describe());
 }
 
 }  // namespace
@@ -132,7 +137,7 @@ void read_token_choice(const JsonView& body, const Sampling& defaults, ApiReques
   read_logit_bias(body["logit_bias"], request);
   read_stop_tokens(body["stop_token_ids"], request.stop_tokens);
   read_penalties(body, request.adjustment);
-  check_penalised(body["repeat_last_n"], request);
+  read_penalised(body["repeat_last_n"], request);
 }
 
 void bias_only(ApiRequest& request) {

@@ -96,6 +96,7 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("stream": 1)", "stream", "got 1");
   expect_refused(R"("stream_options": {"include_usage": true})", "stream_options", "without");
   expect_refused(R"("top_logprobs": 3)", "top_logprobs", "without");
+  EXPECT_FALSE(chat(R"("top_logprobs": 0)").logprobs);
   expect_refused(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "got 21");
   expect_refused(R"("logit_bias": {"5": 101})", "logit_bias.5", "got 101");
   expect_refused(R"("logit_bias": {"-5": 100})", "logit_bias", "expected the ids of tokens, got \"-5\"");
@@ -127,7 +128,9 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("return_tokens_as_token_ids": true)", "return_tokens_as_token_ids", "not supported");
   expect_refused(R"("add_special_tokens": true)", "add_special_tokens", "not supported");
   expect_refused(R"("repeat_last_n": 64, "repeat_penalty": 1.1)", "repeat_last_n", "got 64");
-  expect_refused(R"("repeat_last_n": 0, "presence_penalty": 1)", "repeat_last_n", "got 0");
+  const ApiRequest unpenalised = chat(R"("repeat_last_n": 0, "presence_penalty": 1, "repeat_penalty": 1.1)");
+  EXPECT_EQ(unpenalised.adjustment.presence_penalty, 0);
+  EXPECT_EQ(unpenalised.sampling.repeat_penalty, 1);
   expect_refused(R"("stop_token_ids": [-1])", "stop_token_ids[0]", "expected");
   expect_refused(R"("thinking": {"type": "some"})", "thinking.type", "expected enabled or disabled");
   expect_refused(R"("thinking": true)", "thinking", "expected");
