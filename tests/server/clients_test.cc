@@ -1,9 +1,8 @@
 // Clients that others wrote, against a server in this process; and soliton-server itself.
 #include <gmock/gmock.h>
 
-#include <cstdio>
-
 #include "long_tests.h"
+#include "server/clients_fixture.h"
 #include "server/program_fixture.h"
 
 namespace soliton {
@@ -12,41 +11,6 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-/// Exit status and output of a shell command.
-std::pair<int, std::string> shell(const std::string& command) {
-  FILE* const pipe = ::popen((command + " 2>&1").c_str(), "r");
-  std::string output;
-  char bytes[4096];
-  for (size_t num_bytes; (num_bytes = std::fread(bytes, 1, sizeof(bytes), pipe)) > 0;)
-    output.append(bytes, num_bytes);
-  return {WEXITSTATUS(::pclose(pipe)), output};
-}
-
-/// The Python that has the libraries of tests, if there is one, else any.
-std::string python() {
-  const char* named = std::getenv("SOLITON_PYTHON");
-  return named == nullptr ? "python3" : named;
-}
-
-constexpr int kNoProgram = 127;
-
-class ClientsTest : public ServiceTest {
- protected:
-  explicit ClientsTest(const std::vector<std::string>& signs = kSmallSigns,
-                       const std::string& chat_template = kSmallTemplate)
-      : ServiceTest({.model = "small", .api_key = {}, .origins = {}, .hosts = {}}, 64, 80,
-                    small_tokenizer(signs), chat_template) {}
-
-  /// Runs a script of this folder against the server; one that lacks what it needs says so by its status.
-  void expect_good(const std::string& script, const std::string& arguments = {}) {
-    const auto [status, output] = shell(python() + " -B -W ignore " SOLITON_SOURCE_DIR "/tests/server/" +
-                                        script + " " + std::to_string(port()) + " " + arguments);
-    constexpr int kSkipped = 77;
-    if (status == kSkipped || status == kNoProgram) GTEST_SKIP() << output;
-    EXPECT_EQ(status, 0) << output;
-  }
-};
 
 TEST_F(ClientsTest, CurlSeesEventsAsTheyCome) {
   if (shell("command -v curl").first != 0) GTEST_SKIP() << "no curl";
