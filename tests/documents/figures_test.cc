@@ -153,6 +153,19 @@ const std::map<std::string, Figure> kFigures = {
     {"ms per token", of_entry("token_ms_mean")},
     {"gap / one", of_one_client(of_times("gap_ms", "p50"))},
     {"ms / one", of_one_client(of_entry("token_ms_mean"))},
+    {"its tokens", of_entry("tokens")},
+    {"schemas", of_entry("schemas")},
+    {"compiled", of_entry("compiled")},
+    {"invalid texts", of_entry("invalid")},
+    {"of these taken", of_entry("invalid_taken")},
+    {"valid texts", of_entry("valid")},
+    {"of these written", of_entry("written")},
+    {"texts within 1 ms, %", of_entry("texts_within_1_ms_percent")},
+    {"slowest mask, ms", of_times("slowest_mask_of_a_text_ms", "p50")},
+    {"slowest mask p90, ms", of_times("slowest_mask_of_a_text_ms", "p90")},
+    {"slowest mask p99, ms", of_times("slowest_mask_of_a_text_ms", "p99")},
+    {"mask, ms", of_times("mask_ms", "p50")},
+    {"mask p99, ms", of_times("mask_ms", "p99")},
     {"failures", of_entry("failures")},
     {"requests", of_entry("requests")},
     {"s", of_entry("seconds")},
@@ -167,9 +180,10 @@ const std::map<std::string, Figure> kFigures = {
 };
 
 /// Columns that say what is measured.
-const std::set<std::string> kLabels = {"model",         "weights", "context",   "tree",   "kernel",
-                                       "launch",        "file",    "attention", "prompt", "PyTorch file",
-                                       "one-card file", "card",    "clients",   "turn",   "drafted by"};
+const std::set<std::string> kLabels = {"model",         "weights",   "context",   "tree",   "kernel",
+                                       "launch",        "file",      "attention", "prompt", "PyTorch file",
+                                       "one-card file", "card",      "clients",   "turn",   "drafted by",
+                                       "suite",         "vocabulary"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -240,6 +254,9 @@ class RowOfFigures {
   std::vector<Source> find_sources() const {
     const Json json = read(file("file"));
     if (has("drafted by")) return {{json, json.at("drafts"), {}}};
+    if (has("suite")) return {{json, find_named(json.at("suites"), "draft", cell("suite")), {}}};
+    if (has("vocabulary"))
+      return {{json, find_named(json.at("masks"), "vocabulary", cell("vocabulary")), {}}};
     if (has("tree")) return {{json, find_tree(json), {}}};
     if (has("turn"))
       return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
@@ -259,12 +276,14 @@ class RowOfFigures {
     return sources;
   }
 
-  Json find_tree(const Json& json) const {
-    for (const Json& tree : json.at("trees")) {
-      if (tree.at("test") == cell("tree")) return tree;
+  static Json find_named(const Json& entries, const char* key, const std::string& name) {
+    for (const Json& entry : entries) {
+      if (entry.at(key) == name) return entry;
     }
-    throw std::runtime_error("no tree " + cell("tree"));
+    throw std::runtime_error("no " + name);
   }
+
+  Json find_tree(const Json& json) const { return find_named(json.at("trees"), "test", cell("tree")); }
 
   Json find_point(const Json& json) const {
     for (const Json& point : json.at("points")) {
