@@ -99,33 +99,33 @@ constexpr Vector kDecodeVectors[] = {  // in the workspace
   {.offset = 3072, .elements = 256, .signatures = 0},  // post_attention
   {.offset = 4096, .elements = 768, .signatures = 0},  // ffn
   {.offset = 7168, .elements = 256, .signatures = 0},  // hidden
-  {.offset = 8192, .elements = 10, .signatures = 0},  // candidates
+  {.offset = 8192, .elements = 6, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 5,
   .vectors = kDecodeVectors, .num_vectors = 6,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 4, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 16,
-  .residual_tiles = 4, .num_norms = 13,
+  .residual_tiles = 8, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
-  .partials = {.offset = 8448, .elements = 1056},
-  .counter_offset = 12800, .counter_bytes = 512, .workspace_bytes = 13312,
+  .partials = {.offset = 8448, .elements = 528},
+  .counter_offset = 10752, .counter_bytes = 512, .workspace_bytes = 11264,
   .num_regions = 11,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
     {"tiles", 219264, 1024},
-    {"residual", 220288, 256},
-    {"token", 220544, 1024},
-    {"squares", 221568, 32},
-    {"decision", 221600, 32},
-    {"experts", 221632, 0},
-    {"waiting", 221632, 4},
-    {"status", 221648, 192},
-    {"barriers", 221840, 360},
+    {"residual", 220288, 512},
+    {"token", 220800, 1024},
+    {"squares", 221824, 32},
+    {"decision", 221856, 32},
+    {"experts", 221888, 0},
+    {"waiting", 221888, 4},
+    {"status", 221904, 192},
+    {"barriers", 222096, 360},
   },
   .num_barriers = 15,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -153,34 +153,34 @@ constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
   {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
   {.offset = 32768, .elements = 6144, .signatures = 0},  // ffn
   {.offset = 57344, .elements = 2048, .signatures = 0},  // hidden
-  {.offset = 65536, .elements = 66, .signatures = 0},  // candidates
-  {.offset = 66048, .elements = 1024, .signatures = 0},  // squares
+  {.offset = 65536, .elements = 34, .signatures = 0},  // candidates
+  {.offset = 65792, .elements = 1024, .signatures = 0},  // squares
 };
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 5,
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 16,
-  .residual_tiles = 4, .num_norms = 13,
+  .residual_tiles = 8, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
-  .counter_offset = 70144, .counter_bytes = 256, .workspace_bytes = 70400,
+  .counter_offset = 69888, .counter_bytes = 256, .workspace_bytes = 70144,
   .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
     {"input", 163840, 32768},
     {"tiles", 196608, 20480},
-    {"residual", 217088, 2048},
-    {"factors", 219136, 32},
-    {"held", 219168, 2624},
-    {"decision", 221792, 32},
-    {"experts", 221824, 0},
-    {"status", 221824, 320},
-    {"barriers", 222144, 488},
+    {"residual", 217088, 4096},
+    {"factors", 221184, 32},
+    {"held", 221216, 2624},
+    {"decision", 223840, 32},
+    {"experts", 223872, 0},
+    {"status", 223872, 320},
+    {"barriers", 224192, 488},
   },
   .num_barriers = 19,
   .barriers = {  // slots, arrivals, of whole warps?

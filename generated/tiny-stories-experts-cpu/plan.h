@@ -103,34 +103,34 @@ constexpr Vector kDecodeVectors[] = {  // in the workspace
   {.offset = 3072, .elements = 192, .signatures = 0},  // post_attention
   {.offset = 3840, .elements = 256, .signatures = 0},  // ffn
   {.offset = 4864, .elements = 192, .signatures = 0},  // hidden
-  {.offset = 5632, .elements = 10, .signatures = 0},  // candidates
+  {.offset = 5632, .elements = 6, .signatures = 0},  // candidates
   {.offset = 5888, .elements = 8, .signatures = 0},  // routes
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 6,
   .vectors = kDecodeVectors, .num_vectors = 7,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
   .ring_slots = 13, .slot_bytes = 16384, .window = 4, .waiting_window = 2, .kv_window = 6,
   .prefetch_pages = 0,
-  .residual_tiles = 3, .num_norms = 9,
+  .residual_tiles = 6, .num_norms = 9,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
-  .partials = {.offset = 6144, .elements = 1056},
-  .counter_offset = 10496, .counter_bytes = 512, .workspace_bytes = 11008,
+  .partials = {.offset = 6144, .elements = 528},
+  .counter_offset = 8448, .counter_bytes = 512, .workspace_bytes = 8960,
   .num_regions = 11,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
     {"tiles", 219264, 1024},
-    {"residual", 220288, 192},
-    {"token", 220480, 1024},
-    {"squares", 221504, 32},
-    {"decision", 221536, 32},
-    {"experts", 221568, 8},
-    {"waiting", 221576, 4},
-    {"status", 221584, 192},
-    {"barriers", 221776, 376},
+    {"residual", 220288, 384},
+    {"token", 220672, 1024},
+    {"squares", 221696, 32},
+    {"decision", 221728, 32},
+    {"experts", 221760, 8},
+    {"waiting", 221768, 4},
+    {"status", 221776, 192},
+    {"barriers", 221968, 376},
   },
   .num_barriers = 15,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -158,36 +158,36 @@ constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
   {.offset = 24576, .elements = 2048, .signatures = 0},  // post_attention
   {.offset = 32768, .elements = 2048, .signatures = 0},  // ffn
   {.offset = 40960, .elements = 2048, .signatures = 0},  // hidden
-  {.offset = 49152, .elements = 66, .signatures = 0},  // candidates
-  {.offset = 49664, .elements = 64, .signatures = 0},  // routes
-  {.offset = 49920, .elements = 1024, .signatures = 0},  // squares
-  {.offset = 54016, .elements = 3072, .signatures = 0},  // unnormed
+  {.offset = 49152, .elements = 34, .signatures = 0},  // candidates
+  {.offset = 49408, .elements = 64, .signatures = 0},  // routes
+  {.offset = 49664, .elements = 1024, .signatures = 0},  // squares
+  {.offset = 53760, .elements = 3072, .signatures = 0},  // unnormed
 };
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 6,
   .vectors = kDecodeRows8Vectors, .num_vectors = 9,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 0,
-  .residual_tiles = 3, .num_norms = 9,
+  .residual_tiles = 6, .num_norms = 9,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
-  .counter_offset = 66304, .counter_bytes = 384, .workspace_bytes = 66816,
+  .counter_offset = 66048, .counter_bytes = 384, .workspace_bytes = 66560,
   .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
     {"input", 163840, 34816},
     {"tiles", 198656, 20480},
-    {"residual", 219136, 1536},
-    {"factors", 220672, 32},
-    {"held", 220704, 2624},
-    {"decision", 223328, 32},
-    {"experts", 223360, 424},
-    {"status", 223792, 320},
-    {"barriers", 224112, 512},
+    {"residual", 219136, 3072},
+    {"factors", 222208, 32},
+    {"held", 222240, 2624},
+    {"decision", 224864, 32},
+    {"experts", 224896, 424},
+    {"status", 225328, 320},
+    {"barriers", 225648, 512},
   },
   .num_barriers = 19,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -99,33 +99,33 @@ constexpr Vector kDecodeVectors[] = {  // in the workspace
   {.offset = 3072, .elements = 256, .signatures = 0},  // post_attention
   {.offset = 4096, .elements = 768, .signatures = 0},  // ffn
   {.offset = 7168, .elements = 256, .signatures = 0},  // hidden
-  {.offset = 8192, .elements = 10, .signatures = 0},  // candidates
+  {.offset = 8192, .elements = 6, .signatures = 0},  // candidates
 };
 constexpr KernelPlan kDecodeNumbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 5,
   .vectors = kDecodeVectors, .num_vectors = 6,
-  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 4,
+  .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 11, .slot_bytes = 18432, .window = 3, .waiting_window = 2, .kv_window = 6,
   .prefetch_pages = 16,
-  .residual_tiles = 4, .num_norms = 13,
+  .residual_tiles = 8, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
-  .partials = {.offset = 8448, .elements = 1056},
-  .counter_offset = 12800, .counter_bytes = 512, .workspace_bytes = 13312,
+  .partials = {.offset = 8448, .elements = 528},
+  .counter_offset = 10752, .counter_bytes = 512, .workspace_bytes = 11264,
   .num_regions = 11,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 12544},
     {"tiles", 215296, 2048},
-    {"residual", 217344, 256},
-    {"token", 217600, 1024},
-    {"squares", 218624, 64},
-    {"decision", 218688, 64},
-    {"experts", 218752, 0},
-    {"waiting", 218752, 4},
-    {"status", 218768, 320},
-    {"barriers", 219088, 328},
+    {"residual", 217344, 512},
+    {"token", 217856, 1024},
+    {"squares", 218880, 64},
+    {"decision", 218944, 64},
+    {"experts", 219008, 0},
+    {"waiting", 219008, 4},
+    {"status", 219024, 320},
+    {"barriers", 219344, 328},
   },
   .num_barriers = 15,
   .barriers = {  // slots, arrivals, of whole warps?
@@ -153,24 +153,24 @@ constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
   {.offset = 32768, .elements = 4096, .signatures = 0},  // post_attention
   {.offset = 49152, .elements = 8192, .signatures = 0},  // ffn
   {.offset = 81920, .elements = 4096, .signatures = 0},  // hidden
-  {.offset = 98304, .elements = 66, .signatures = 0},  // candidates
-  {.offset = 98816, .elements = 1024, .signatures = 0},  // squares
+  {.offset = 98304, .elements = 34, .signatures = 0},  // candidates
+  {.offset = 98560, .elements = 1024, .signatures = 0},  // squares
 };
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 5,
   .vectors = kDecodeRows8Vectors, .num_vectors = 7,
-  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 4,
+  .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 18432, .window = 8, .waiting_window = 8, .kv_window = 8,
   .prefetch_pages = 16,
-  .residual_tiles = 4, .num_norms = 13,
+  .residual_tiles = 8, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
   .squares = Vectors::kSquares,
-  .sums = {.offset = 102912, .elements = 10240},
-  .counter_offset = 143872, .counter_bytes = 256, .workspace_bytes = 144128,
+  .sums = {.offset = 102656, .elements = 6144},
+  .counter_offset = 127232, .counter_bytes = 256, .workspace_bytes = 127488,
   .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 147456},
