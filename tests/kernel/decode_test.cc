@@ -89,7 +89,8 @@ class Race : public KernelCases {
  protected:
   // Slices of columns, few rows by warpgroups, and zeros have races of theirs in cheaper kernels: plain-2-rows128,
   // plain-3-rows64, and the trees of int4-zeros-3-rows64.
-  Race() : KernelCases({"broad-4-rows64", "deep256-group4-3-rows32", "int4-zeros-4"}) {}
+  Race()
+      : KernelCases({"broad-4-rows64", "deep256-group4-3-rows32", "int4-zeros-4", "norm64-bias-2-rows128"}) {}
 };
 
 INSTANTIATE_TEST_SUITE_P(
