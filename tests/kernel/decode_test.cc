@@ -39,12 +39,13 @@ INSTANTIATE_TEST_SUITE_P(
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
-  constexpr int kFed = 4;  // tokens before those that are compared, so that the boundary is met in both ways
+  constexpr int kFed = 3;  // tokens before those that are compared
   KernelUnderTest kernel(GetParam());
+  // Compared are the tokens on both sides of a boundary.
   kernel.expect_like_reference(kernel.prompt(1), 2, kFed);   // positions 0, 1
-  kernel.expect_like_reference(kernel.prompt(13), 4, kFed);  // around 16, the end of a tile of tokens
-  kernel.expect_like_reference(kernel.prompt(44), 5, kFed);  // around 64, the end of a page
-  kernel.expect_like_reference(kernel.prompt(58), 5, kFed);  // around 128
+  kernel.expect_like_reference(kernel.prompt(14), 2, kFed);  // 15, 16: a tile of tokens ends
+  kernel.expect_like_reference(kernel.prompt(47), 2, kFed);  // 63, 64: a page ends
+  kernel.expect_like_reference(kernel.prompt(63), 3, kFed);  // 127, 128, 129
 }
 
 // Pages are split over CTAs from the first one on that the window reaches.

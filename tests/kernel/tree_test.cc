@@ -72,7 +72,7 @@ TEST_P(Tree, FollowsTheReferenceThroughRandomOperations) {
   const Branch root = kernel.open();
   kernel.feed(root, 61);
   kernel.fork(root, 3);
-  for (int i = 0; i < 8 && !HasFailure(); ++i) {
+  for (int i = 0; i < (long_tests() ? 8 : 5) && !HasFailure(); ++i) {
     act(kernel, most);
     if (HasFailure()) ADD_FAILURE() << "operation " << i;
   }
