@@ -68,9 +68,9 @@ void check_rope(const StatedFacts& stated) {
   if (facts.rope_kind == RopeKind::kYarn)
     check_above(stated, &ModelFacts::rope_beta_fast, &ModelFacts::rope_beta_slow);
   check_factors(stated);
-  if (scales_queries(facts) && (has_local_rope(facts) || lists_ropes(facts))) {
+  if (scales_queries(facts) && (facts.head_norm != 0 || has_local_rope(facts) || lists_ropes(facts))) {
     throw refusal(stated.unsupported, stated.place(&ModelFacts::query_scale_beta),
-                  "0 where layers are not all rotated alike");
+                  "0 where heads are normed, or layers not all rotated alike");
   }
 }
 

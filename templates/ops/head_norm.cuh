@@ -27,9 +27,9 @@ SOLITON_DEVICE void load_rotations(const LaunchParams& params, const HeadOfToken
     rotations[0] = rotations[1] = make_float4(1, 0, 1, 0);
     return;
   }
-  const int table = rope + (head.is_key ? 0 : kPlan.model.query_table);
+  static_assert(kPlan.model.query_table == 0, "queries that are scaled are not normed");
   const float4* own = reinterpret_cast<const float4*>(rotations_at<kPlan>(params, head.position) +
-                                                      table * kPlan.model.head_dim + pair * 2);
+                                                      rope * kPlan.model.head_dim + pair * 2);
   rotations[0] = load_constant(own);
   rotations[1] = load_constant(own + 1);
 }

@@ -168,9 +168,13 @@ TEST(Check, ScalesOfQueriesAndWeightsBehindTheRotationHaveTheirPlaces) {
             "4 config.json: query_scale_context: expected an integer from 1 to 4194304, got 0");
   facts.query_scale_context = 8;
   EXPECT_EQ(refusal_of(facts), "no error");
+  facts.head_norm = 1;
+  EXPECT_NE(refusal_of(facts), "no error");
+  facts.head_norm = 0;
   facts.layer_rope[1] = kNoRope;
   EXPECT_EQ(refusal_of(facts),
-            "5 config.json: query_scale_beta: expected 0 where layers are not all rotated alike, got 0.5");
+            "5 config.json: query_scale_beta: expected 0 where heads are normed, or layers not all "
+            "rotated alike, got 0.5");
   facts = good_facts();
   facts.head_norm_last = 1;
   EXPECT_EQ(refusal_of(facts),
