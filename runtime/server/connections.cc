@@ -5,13 +5,19 @@
 namespace soliton {
 
 std::unique_ptr<Connections::Entry> Connections::enter(const std::string& client, Close close) {
+  // What may fail comes first: nothing is counted that nobody gives back.
+  auto entry = std::make_unique<Entry>(shared_from_this());
+  Records record;
+  record.push_back({.client = {}, .close = std::move(close)});
   const std::lock_guard lock(mutex_);
   if (!make_room_for_connection(client)) return nullptr;
-  const auto entered = clients_.try_emplace(client).first;
-  ++entered->second.num_connections;
+  record.front().client = clients_.try_emplace(client).first;
+  ++record.front().client->second.num_connections;
   ++num_connections_;
-  records_.push_back({.client = entered, .close = std::move(close)});
-  return std::make_unique<Entry>(shared_from_this(), std::prev(records_.end()));
+  entry->record_ = record.begin();
+  entry->has_place_ = true;
+  records_.splice(records_.end(), record);
+  return entry;
 }
 
 /// Closes another one where a limit is reached, one of the client's own where that is the limit of one.
@@ -104,7 +110,7 @@ void Connections::forget_if_empty(Clients::iterator client) {
 }
 
 Connections::Entry::~Entry() {
-  all_->leave(record_);
+  if (has_place_) all_->leave(record_);
 }
 
 void Connections::Entry::rest() {
@@ -129,16 +135,19 @@ bool Connections::Entry::grow(size_t body_bytes) {
   return all_->make_room_for_body(*record_);
 }
 
+Connections::KeptBody::~KeptBody() {
+  if (bytes == 0) return;
+  const std::lock_guard lock(all->mutex_);
+  all->give_back(client, bytes);
+  all->forget_if_empty(client);
+}
+
 std::shared_ptr<const void> Connections::Entry::keep_body() {
+  // Before the lock: where there is no memory for it, nothing has changed.
+  auto kept = std::make_shared<KeptBody>(all_, record_->client);
   const std::lock_guard lock(all_->mutex_);
-  const size_t body_bytes = std::exchange(record_->body_bytes, 0);
-  if (body_bytes == 0) return nullptr;
-  const auto give_back = [all = all_, client = record_->client, body_bytes](const void*) {
-    const std::lock_guard lock(all->mutex_);
-    all->give_back(client, body_bytes);
-    all->forget_if_empty(client);
-  };
-  return std::shared_ptr<const void>(this, give_back);  // what it points to is never looked at
+  kept->bytes = std::exchange(record_->body_bytes, 0);
+  return kept;
 }
 
 }  // namespace soliton

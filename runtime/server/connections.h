@@ -48,6 +48,19 @@ class Connections : public std::enable_shared_from_this<Connections> {
   };
   using Records = std::list<Record>;
 
+  /// The room of a body that has been read, until this goes.
+  struct KeptBody {
+    std::shared_ptr<Connections> all;
+    Clients::iterator client;
+    size_t bytes = 0;
+
+    KeptBody(std::shared_ptr<Connections> all, Clients::iterator client)
+        : all(std::move(all)), client(client) {}
+    KeptBody(const KeptBody&) = delete;
+    KeptBody& operator=(const KeptBody&) = delete;
+    ~KeptBody();
+  };
+
   bool make_room_for_connection(const std::string& client);
   Record* longest_waiting(const std::function<bool(const Record&)>& may_go,
                           const std::function<size_t(const Client&)>& share);
@@ -68,7 +81,8 @@ class Connections : public std::enable_shared_from_this<Connections> {
 /// A connection's place, which it has as long as this lives. One thread at a time uses it.
 class Connections::Entry {
  public:
-  Entry(std::shared_ptr<Connections> all, Records::iterator record) : all_(std::move(all)), record_(record) {}
+  /// Without a place as yet.
+  explicit Entry(std::shared_ptr<Connections> all) : all_(std::move(all)) {}
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   ~Entry();
@@ -83,8 +97,11 @@ class Connections::Entry {
   std::shared_ptr<const void> keep_body();
 
  private:
+  friend class Connections;
+
   std::shared_ptr<Connections> all_;
-  Records::iterator record_;
+  bool has_place_ = false;
+  Records::iterator record_ = {};
 };
 
 }  // namespace soliton

@@ -3,7 +3,28 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <new>
 #include <vector>
+
+namespace {
+
+thread_local int allocations_left = -1;  // of this thread, until one fails; negative: none does
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left > 0) --allocations_left;
+  if (void* const memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t /*bytes*/) noexcept {
+  std::free(memory);
+}
 
 namespace soliton {
 namespace {
@@ -108,6 +129,36 @@ TEST_F(ConnectionsTest, BodiesTakeRoomUntilTheyAreRead) {
   kept.pop_back();
   EXPECT_TRUE(further->grow(kBody));
   EXPECT_THAT(closed_, IsEmpty());
+}
+
+/// Does this with one more allocation each time until all are there. Returns how many there are.
+template <class Body>
+int for_each_allocation_that_fails(const Body& body) {
+  for (int n = 0;; ++n) {
+    try {
+      allocations_left = n;
+      body();
+      allocations_left = -1;
+      return n;
+    } catch (const std::bad_alloc&) {
+      allocations_left = -1;
+    }
+  }
+}
+
+// Who has no memory for a place, or for a body's, takes none, and holds nobody up.
+TEST_F(ConnectionsTest, WithoutMemoryNothingIsTaken) {
+  Entry entry;
+  EXPECT_GT(for_each_allocation_that_fails([&] { entry = all_->enter("a", [] {}); }), 2);
+  EXPECT_EQ(all_->size(), 1u);
+  for (int i = 0; i < 2; ++i) {  // as often as there is room for
+    EXPECT_TRUE(entry->grow(kOfOne));
+    std::shared_ptr<const void> kept;
+    EXPECT_GT(for_each_allocation_that_fails([&] { kept = entry->keep_body(); }), 0);
+    EXPECT_FALSE(entry->grow(1));
+    kept.reset();
+    EXPECT_TRUE(entry->grow(0));
+  }
 }
 
 }  // namespace

@@ -203,8 +203,11 @@ TEST_F(MessagesService, AnswersAsChatsDo) {
             json({{{"type", "text"}, {"text", as_chat["choices"][0]["message"]["content"]}}}));
   EXPECT_EQ(whole["stop_reason"],
             as_chat["choices"][0]["finish_reason"] == "length" ? "max_tokens" : "end_turn");
-  EXPECT_EQ(whole["usage"]["input_tokens"], as_chat["usage"]["prompt_tokens"]);
-  EXPECT_EQ(whole["usage"]["output_tokens"], as_chat["usage"]["completion_tokens"]);
+  const json& usage = whole["usage"];  // whose input tokens are those that were not cached
+  EXPECT_GT(usage["cache_read_input_tokens"].get<int>(), 0);
+  EXPECT_EQ(usage["input_tokens"].get<int>() + usage["cache_read_input_tokens"].get<int>(),
+            as_chat["usage"]["prompt_tokens"]);
+  EXPECT_EQ(usage["output_tokens"], as_chat["usage"]["completion_tokens"]);
   const HttpAnswer count = post("/v1/messages/count_tokens", {{"messages", {user("hello")}}});
   EXPECT_EQ(count.json()["input_tokens"], as_chat["usage"]["prompt_tokens"]);
   // In a stream the same, and what it is made of in its order.
