@@ -24,7 +24,7 @@ const fs::path kResults = "runtime/bench/results";
 struct Source {
   Json file;   // the row's, with what holds for the whole run
   Json entry;  // in it: a test, a tree or a launch
-  Json peer;   // the same test in the row's "PyTorch file" or "one-card file", if there is one
+  Json peer;   // the same test in the row's "PyTorch file", "vLLM file" or "one-card file", if there is one
 };
 
 double number(const Json& json, const char* key) {
@@ -113,6 +113,8 @@ const std::map<std::string, Figure> kFigures = {
      [](const Source& source) { return std::stod(source.entry.at("test").get<std::string>().substr(2)); }},
     {"PyTorch, us", of_peer("token_us_p50")},
     {"PyTorch, tokens/s", of_peer("tokens_per_s")},
+    {"vLLM, us", of_peer("token_us_p50")},
+    {"vLLM, tokens/s", of_peer("tokens_per_s")},
     {"PyTorch of S, %",
      [](const Source& source) {
        return 100 * number(source.peer, "bytes_per_s") / number(source.file, "read_bandwidth_bytes_per_s");
@@ -180,10 +182,10 @@ const std::map<std::string, Figure> kFigures = {
 };
 
 /// Columns that say what is measured.
-const std::set<std::string> kLabels = {"model",         "weights",   "context",   "tree",   "kernel",
-                                       "launch",        "file",      "attention", "prompt", "PyTorch file",
-                                       "one-card file", "card",      "clients",   "turn",   "drafted by",
-                                       "suite",         "vocabulary"};
+const std::set<std::string> kLabels = {"model",      "weights",       "context",   "tree",    "kernel",
+                                       "launch",     "file",          "attention", "prompt",  "PyTorch file",
+                                       "vLLM file",  "one-card file", "card",      "clients", "turn",
+                                       "drafted by", "suite",         "vocabulary"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -217,8 +219,10 @@ class RowOfFigures {
   }
 
   std::string peer_file() const {
-    const std::string pytorch = file("PyTorch file");
-    return pytorch.empty() ? file("one-card file") : pytorch;
+    for (const char* column : {"PyTorch file", "vLLM file"}) {
+      if (const std::string peer = file(column); !peer.empty()) return peer;
+    }
+    return file("one-card file");
   }
 
   /// Compares all of its figures. Returns their number.
@@ -262,9 +266,12 @@ class RowOfFigures {
       return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
     if (has("clients")) return {{json, find_point(json), {}}};
     if (has("kernel")) return {{json, find_launch(json), {}}};
-    if (has("prompt")) return {{json, find_test(json, "pp" + cell("prompt")), {}}};
     const std::string peer = peer_file();
     const Json peer_json = peer.empty() ? Json() : read(peer);
+    if (has("prompt")) {
+      const std::string test = "pp" + cell("prompt");
+      return {{json, find_test(json, test), peer.empty() ? Json() : find_test(peer_json, test)}};
+    }
     if (has("attention")) {
       EXPECT_EQ(cell("attention"), peer_json.at("attention").get<std::string>());
     }
