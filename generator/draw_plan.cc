@@ -22,7 +22,6 @@ constexpr int kBarHeight = 26;
 constexpr int kLabelSize = 12;
 constexpr int kLetterWidth = 7;  // of a label, which few are wider than
 
-constexpr const char* kIdle = "#f3f3f3";
 constexpr const char* kRight = "text-anchor=\"end\"";
 constexpr const char* kMiddle = "text-anchor=\"middle\"";
 constexpr const char* kBold = "font-weight=\"bold\"";
@@ -109,7 +108,7 @@ class Drawing {
   /// A phase: how many of the busiest CTA's tiles each has. Neighbours that have as many share a bar.
   void column(size_t index, double left, double width) {
     const PlanPhase& phase = plan_.phases[index];
-    picture_.rectangle(left, y_, width, kChartHeight, kIdle,
+    picture_.rectangle(left, y_, width, kChartHeight, kSvgIdle,
                        fmt::format("{}: {:.2f} us", phase.name, phase.predicted_us));
     const double lane = static_cast<double>(kChartHeight) / num_lanes();
     const int most = busiest(phase);
@@ -167,7 +166,7 @@ class Drawing {
       const double width = scale * static_cast<double>(region.bytes);
       const std::string name =
           fmt::format("{}: {}", region.name, show_bytes(static_cast<double>(region.bytes)));
-      picture_.rectangle(left, y_, width, kBarHeight, kIdle, name);
+      picture_.rectangle(left, y_, width, kBarHeight, kSvgIdle, name);
       if (region.name == "pages") {
         ring(left, width);
       } else if (width > kLetterWidth * static_cast<double>(region.name.size())) {

@@ -21,7 +21,6 @@ constexpr int kMostLane = 24;
 constexpr int kLabelSize = 12;
 constexpr int kNumLayers = 2;
 constexpr int kNumTicks = 5;
-constexpr const char* kIdle = "#f3f3f3";
 
 }  // namespace
 
@@ -70,7 +69,7 @@ std::string Timeline::svg() const {
     x += 34 + 8 * static_cast<double>(name.size());
   }
   y += 14;
-  picture.rectangle(kLeft, y, kChartWidth, height, kIdle);
+  picture.rectangle(kLeft, y, kChartWidth, height, kSvgIdle);
   picture.text(kLeft - 8, y + 11, "CTA 0", kLabelSize, kSvgGrey, "text-anchor=\"end\"");
   if (num_ctas_ > 1)
     picture.text(kLeft - 8, y + height, fmt::format("{}", num_ctas_ - 1), kLabelSize, kSvgGrey,

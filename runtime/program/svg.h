@@ -12,6 +12,7 @@ inline constexpr const char* kSvgBlue = "#1f77b4";
 inline constexpr const char* kSvgOrange = "#ff7f0e";
 inline constexpr const char* kSvgGrid = "#e6e6e6";
 inline constexpr const char* kSvgBlack = "#000000";
+inline constexpr const char* kSvgIdle = "#f3f3f3";  // of a CTA that does nothing
 inline constexpr const char* kSvgGrey = "#666666";
 
 /// The colour of one of many things; after ten the first one again.

@@ -1,5 +1,5 @@
-// RMS norm of a head of q or k, and its rotation behind it (its weights may come last), where a model norms heads: a head's dims lie in
-// head_dim / 4 neighbouring lanes, four in each, so that sums and the other halves of rotation pairs come by
+// RMS norm of a head of q or k, and its rotation behind it (its weights may come last), where a model norms heads: a head's
+// dims lie in head_dim / 4 neighbouring lanes, four in each, so that sums and the other halves of rotation pairs come by
 // shuffles. Of 256 dims a lane has four in each half. Where all heads are normed together, the factors of q and of k are worked
 // out before.
 #pragma once

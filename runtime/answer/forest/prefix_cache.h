@@ -1,9 +1,9 @@
 // Which tokens the KV pages hold: a radix tree over the branches of a KvTree. A branch in use belongs to a sequence that
 // is fed or decoded; one that is not keeps what it holds until its pages are wanted, the least recently used first. A
 // new sequence begins with as many tokens as some branch has in common with it, be it in use or not: whole pages are
-// shared, the rest of the last one is copied. Branches are found by hashes of their first tokens, a few and then 1, 2, 3, ... pages, and compared
-// token by token: a hash that two have in common costs time and never a wrong answer. Each branch is of a scope, the
-// empty one unless told, and nobody finds what another scope has, not even by the time that it takes.
+// shared, the rest of the last one is copied. Branches are found by hashes of their first tokens, a few and then 1, 2, 3, ...
+// pages, and compared token by token: a hash that two have in common costs time and never a wrong answer. Each branch is of
+// a scope, the empty one unless told, and nobody finds what another scope has, not even by the time that it takes.
 #pragma once
 
 #include <cstdint>
