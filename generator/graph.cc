@@ -36,6 +36,24 @@ void norm_blocks(std::vector<GraphOp>& ops, int block) {
   }
 }
 
+/// Behind down what experts put out is added up: what down writes becomes `outputs`.
+GraphOp add_up_behind(GraphOp& down, int outputs) {
+  const std::string name = "ungroup" + down.name.substr(std::string("down").size());
+  const GraphOp ungroup = {
+      .name = name, .kind = PhaseKind::kUngroup, .reads = outputs, .writes = down.writes};
+  down.writes = outputs;
+  return ungroup;
+}
+
+void add_up_pairs(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
+  const auto gate_up =
+      std::find_if(ops.begin(), ops.end(), [](const GraphOp& op) { return op.routes != kNone; });
+  if (gate_up == ops.end()) return;
+  vectors.push_back({.name = "outputs", .elements = 0});
+  const auto down = gate_up + 1;
+  ops.insert(down + 1, add_up_behind(*down, static_cast<int>(vectors.size()) - 1));
+}
+
 /// Behind the router rows choose and are grouped, and behind down what their experts put out is added up.
 void group_rows(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
   const auto gate_up =
@@ -47,14 +65,12 @@ void group_rows(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
   const int outputs = choices + 2;
   const std::string suffix = gate_up->name.substr(std::string("gate_up").size());
   const auto down = gate_up + 1;
-  const GraphOp ungroup = {
-      .name = "ungroup" + suffix, .kind = PhaseKind::kUngroup, .reads = outputs, .writes = down->writes};
+  const GraphOp ungroup = add_up_behind(*down, outputs);
   const GraphOp choose = {
       .name = "choose" + suffix, .kind = PhaseKind::kChoose, .reads = gate_up->routes, .writes = choices};
   const GraphOp group = {
       .name = "group" + suffix, .kind = PhaseKind::kGroup, .reads = choices, .writes = grouped};
   gate_up->reads = grouped;
-  down->writes = outputs;
   ops.insert(down + 1, ungroup);
   const auto at = std::find_if(ops.begin(), ops.end(), [](const GraphOp& op) { return op.routes != kNone; });
   ops.insert(at, {choose, group});
@@ -62,7 +78,7 @@ void group_rows(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
 
 }  // namespace
 
-Graph build_rows_graph(const ModelFacts& facts, bool grouped) {
+Graph build_rows_graph(const ModelFacts& facts, ExpertRows experts) {
   Graph graph = build_graph(facts);
   graph.squares = static_cast<int>(graph.vectors.size());
   graph.vectors.push_back({.name = "squares", .elements = 0});  // the plan knows of how many CTAs
@@ -89,8 +105,9 @@ Graph build_rows_graph(const ModelFacts& facts, bool grouped) {
     graph.vectors.push_back({.name = "unnormed", .elements = unnormed_words(facts)});
     for (LayerKind& kind : graph.kinds) norm_heads_between(kind.ops, unnormed);
   }
-  if (grouped) {  // last: kernels of fewer rows have all other vectors
-    for (LayerKind& kind : graph.kinds) group_rows(kind.ops, graph.vectors);
+  for (LayerKind& kind : graph.kinds) {  // last: other kernels have all other vectors
+    if (experts == ExpertRows::kGrouped) group_rows(kind.ops, graph.vectors);
+    if (experts == ExpertRows::kPairs) add_up_pairs(kind.ops, graph.vectors);
   }
   return graph;
 }

@@ -24,8 +24,22 @@ constexpr Phase kStep[] = {
 };
 constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
 
-// 8, 16 and 32 rows a step.
+// 8 rows a step.
 constexpr Phase kStep8[] = {
+  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
+  {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
+  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
+  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
+  {.name = "router", .kind = kMatrix, .matrix = Matrices::kRouter, .reads = Vectors::kPostAttention, .writes = Vectors::kRoutes, .input = InputKind::kNormed, .output = kRouter, .norm = 1, .first_cta = 128, .column_slices = 4},
+  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .routes = Vectors::kRoutes, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1, .first_cta = 31},
+  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kOutputs, .input = InputKind::kVector, .output = kResidual, .norm = 2},
+  {.name = "ungroup", .kind = kUngroup, .reads = Vectors::kOutputs, .writes = Vectors::kHidden},
+  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .first_cta = 128, .layer_kind = 1},
+};
+constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
+
+// 16 and 32 rows a step.
+constexpr Phase kStep16[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
   {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
@@ -35,9 +49,8 @@ constexpr Phase kStep8[] = {
   {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .first_cta = 128, .layer_kind = 1},
 };
-constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
-constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
-constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep8);
+constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep16);
+constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep16);
 
 SOLITON_KERNEL(kDecode.threads()) decode(const LaunchParams params) { one_row::run<kDecode>(params); }
 SOLITON_KERNEL(kDecodeRows8.threads()) decode_rows8(const LaunchParams params) { rows::run<kDecodeRows8>(params); }

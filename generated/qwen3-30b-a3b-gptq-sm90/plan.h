@@ -7,7 +7,7 @@ namespace soliton::generated {
 
 // What phases name.
 struct Matrices { enum : int { kQkv = 0, kO = 1, kRouter = 2, kGateUp = 3, kDown = 4, kLmHead = 5 }; };
-struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8, kOutputs = 9 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
   {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 5120, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kInt4, 128, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
@@ -207,39 +207,40 @@ constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
   {.offset = 631040, .elements = 4096, .signatures = 0},  // routes
   {.offset = 647424, .elements = 2048, .signatures = 0},  // squares
   {.offset = 655616, .elements = 36864, .signatures = 0},  // unnormed
+  {.offset = 803072, .elements = 131072, .signatures = 0},  // outputs
 };
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
   .matrices = kMatrices, .num_matrices = 6,
-  .vectors = kDecodeRows8Vectors, .num_vectors = 9,
+  .vectors = kDecodeRows8Vectors, .num_vectors = 10,
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 129,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 16896, .window = 3, .waiting_window = 3, .kv_window = 3,
   .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 97,
-  .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
-  .counter_offset = 803072, .counter_bytes = 384, .workspace_bytes = 803584,
+  .counter_offset = 1327360, .counter_bytes = 384, .workspace_bytes = 1327872,
   .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 135168},
-    {"input", 135168, 52224},
-    {"tiles", 187392, 22016},
+    {"input", 135168, 50432},
+    {"tiles", 185600, 23808},
     {"residual", 209408, 512},
     {"factors", 209920, 32},
     {"held", 209952, 2624},
     {"decision", 212576, 32},
     {"experts", 212608, 2824},
     {"status", 215440, 320},
-    {"barriers", 215760, 496},
+    {"barriers", 215760, 488},
   },
-  .num_barriers = 19,
+  .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 8, 1, false},
     {"page_empty", 8, 8, true},
-    {"input_full", 3, 1, false},
-    {"input_empty", 3, 8, true},
+    {"input_full", 2, 1, false},
+    {"input_empty", 2, 8, true},
     {"tiles_full", 1, 8, true},
     {"tiles_empty", 1, 4, true},
     {"begun", 1, 1, false},
@@ -252,6 +253,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"step_read", 1, 1, false},
     {"picks_known", 1, 8, true},
     {"experts_chosen", 1, 1, true},
+    {"lines_ready", 1, 8, true},
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},
@@ -295,7 +297,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"status", 217904, 320},
     {"barriers", 218224, 496},
   },
-  .num_barriers = 19,
+  .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 8, 1, false},
     {"page_empty", 8, 8, true},
@@ -313,6 +315,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
     {"step_read", 1, 1, false},
     {"picks_known", 1, 8, true},
     {"experts_chosen", 1, 1, true},
+    {"lines_ready", 0, 8, true},
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},
@@ -356,7 +359,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"status", 231504, 320},
     {"barriers", 231824, 496},
   },
-  .num_barriers = 19,
+  .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 8, 1, false},
     {"page_empty", 8, 8, true},
@@ -374,6 +377,7 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"step_read", 1, 1, false},
     {"picks_known", 1, 8, true},
     {"experts_chosen", 1, 1, true},
+    {"lines_ready", 0, 8, true},
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},

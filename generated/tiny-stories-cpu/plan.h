@@ -182,7 +182,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"status", 223872, 320},
     {"barriers", 224192, 488},
   },
-  .num_barriers = 19,
+  .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 10, 1, false},
     {"page_empty", 10, 8, true},
@@ -200,6 +200,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"step_read", 1, 1, false},
     {"picks_known", 0, 8, true},
     {"experts_chosen", 0, 1, true},
+    {"lines_ready", 0, 8, true},
     {"experts_taken", 0, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},

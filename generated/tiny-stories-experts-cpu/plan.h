@@ -189,7 +189,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"status", 225328, 320},
     {"barriers", 225648, 512},
   },
-  .num_barriers = 19,
+  .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?
     {"page_full", 10, 1, false},
     {"page_empty", 10, 8, true},
@@ -207,6 +207,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"step_read", 1, 1, false},
     {"picks_known", 1, 8, true},
     {"experts_chosen", 1, 1, true},
+    {"lines_ready", 0, 8, true},
     {"experts_taken", 1, 1, false},
     {"stopped", 1, 1, false},
     {"ended", 1, 10, false},

@@ -231,6 +231,10 @@ void shape_rows(Plan& plan) {
     vector.elements = std::max(vector.elements, plan.matrices[phase.matrix].padded);
   }
   if (plan.warpgroups && plan.facts.num_experts > 0) shape_groups(plan);
+  for (const PlanPhase& phase : plan.phases) {
+    if (plan.warpgroups || phase.kind != PhaseKind::kUngroup) continue;
+    plan.vectors[phase.reads].elements = plan.rows * used_experts(plan.facts) * plan.facts.hidden;
+  }
   plan.vectors[plan.squares].elements = plan.rows * PlannedKernel(plan)->squares_stride();
   if (plan.block >= 0) {
     plan.vectors[plan.block].elements = plan.num_ctas * PlannedKernel(plan)->residual_bytes() / 4;
@@ -241,6 +245,9 @@ void shape_rows(Plan& plan) {
   const int wanted_tiles = std::max(least_query_tiles(plan),
                                     std::min(qkv.query_tiles(), plan.policy().query_tiles / qkv.kv.parts));
   while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
+  // Lines of pairs may leave room for a chunk more.
+  const int lines = PlannedKernel(plan)->pair_line_bytes();
+  if (lines > 0) plan.input_buffers = std::max(plan.input_buffers, lines / shape.chunk_bytes());
   plan.max_query_tiles = most_query_tiles(plan);
 }
 
@@ -441,10 +448,21 @@ bool can_group(const ModelFacts& facts) {
          fills(facts.hidden) && fills(expert_width(facts)) && facts.o_bias == 0;
 }
 
+bool can_pair(const ModelFacts& facts, int rows) {
+  const WeightFormat format = weight_format(facts, facts.weight_bits);
+  const int widest = std::max(round_up(facts.hidden, kMinIntegerColumns), expert_width(facts));
+  return facts.num_experts > 0 && suits_pairs(rows, format, widest) && facts.further_bits == 0 &&
+         expert_width(facts) % kPairUnitColumns == 0 && facts.expert_bias == 0 && facts.o_bias == 0 &&
+         !norms_after(norm_placement(facts));
+}
+
 Graph step_of(const ModelFacts& facts, const GpuSpec& gpu, const PlanChoices& choices) {
   if (choices.rows <= 1) return build_graph(facts);
-  return build_rows_graph(facts, groups_rows(choices.rows) && can_group(facts) && has_warpgroups(gpu) &&
-                                     choose_copies(gpu, choices) == CopyKind::kBulk);
+  const bool groups = groups_rows(choices.rows) && can_group(facts) && has_warpgroups(gpu) &&
+                      choose_copies(gpu, choices) == CopyKind::kBulk;
+  return build_rows_graph(facts, groups                          ? ExpertRows::kGrouped
+                                 : can_pair(facts, choices.rows) ? ExpertRows::kPairs
+                                                                 : ExpertRows::kTogether);
 }
 
 int dealt_tiles(const Plan& plan, const PlanPhase& phase) {

@@ -50,7 +50,7 @@ void check_slices(const Plan& plan, const PlanPhase& phase, Report& report) {
 }
 
 /// Gate and up of experts have the router right before them, which reads the same; and nothing else has one. Where warpgroups
-/// multiply, rows choose and are grouped in between, and added up behind down.
+/// multiply, rows choose and are grouped in between, and added up behind down, as they are where pairs are multiplied.
 void check_router(const Plan& plan, size_t index, Report& report) {
   const PlanPhase& phase = plan.phases[index];
   const bool chooses =
@@ -60,6 +60,14 @@ void check_router(const Plan& plan, size_t index, Report& report) {
            plan.phases[at].layer_kind == phase.layer_kind;
   };
   const bool groups = plan.warpgroups;
+  const bool pairs = !groups && can_pair(plan.facts, plan.rows);
+  if (pairs && chooses &&
+      !(is_kind(index + 1, PhaseKind::kMatrix) && is_kind(index + 2, PhaseKind::kUngroup) &&
+        plan.phases[index + 1].writes == plan.phases[index + 2].reads)) {
+    report.refuse(Rule::kExpertsUnlike,
+                  "{}: expected down behind it, and a phase that adds up what that puts out, got others",
+                  phase.name);
+  }
   if (groups && chooses &&
       !(is_kind(index - 2, PhaseKind::kChoose) && is_kind(index - 1, PhaseKind::kGroup) &&
         is_kind(index + 1, PhaseKind::kMatrix) && is_kind(index + 2, PhaseKind::kUngroup))) {
@@ -70,8 +78,9 @@ void check_router(const Plan& plan, size_t index, Report& report) {
         phase.name);
   }
   const bool is_of_groups = phase.kind == PhaseKind::kChoose || phase.kind == PhaseKind::kGroup ||
-                            phase.kind == PhaseKind::kUngroup;
-  if (is_of_groups && !(groups && is_mixture(plan, phase)))
+                            (phase.kind == PhaseKind::kUngroup && !pairs);
+  const bool adds_up = phase.kind == PhaseKind::kUngroup && !is_mixture(plan, phase);
+  if (adds_up || (is_of_groups && !(groups && is_mixture(plan, phase))))
     report.refuse(Rule::kExpertsUnlike, "{}: expected no groups of rows where there are none", phase.name);
   const size_t at = index - (groups ? 3 : 1);
   const PlanPhase* before = at < plan.phases.size() ? &plan.phases[at] : nullptr;

@@ -126,6 +126,11 @@ GroupedBytes grouped_bytes(const Plan& plan) {
           .outputs = 4 * lines * facts.hidden};
 }
 
+/// What down puts out of every pair of a row and an expert.
+int64_t pair_sums_bytes(const Plan& plan) {
+  return 4ll * plan.rows * used_experts(plan.facts) * plan.facts.hidden;
+}
+
 /// The vector that a phase writes is its own: what the phase behind it reads, see check_reads(); or, of the last one, that of
 /// the candidates.
 void check_writer(const Plan& plan, const PlanPhase& phase, Report& report) {
@@ -157,7 +162,7 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
   if (phase.kind == PhaseKind::kChoose) check_bytes(plan, phase.writes, grouped.choices, report);
   if (phase.kind == PhaseKind::kGroup) check_bytes(plan, phase.writes, grouped.lines, report);
   if (phase.kind == PhaseKind::kUngroup) {
-    check_bytes(plan, phase.reads, grouped.outputs, report);
+    check_bytes(plan, phase.reads, plan.warpgroups ? grouped.outputs : pair_sums_bytes(plan), report);
     check_bytes(plan, phase.writes, activation_bytes(plan, phase.writes, facts.hidden), report);
   }
   if (phase.kind == PhaseKind::kNormBlock)
@@ -167,11 +172,13 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
     const bool gates = phase.output == OutputKind::kSwiglu;
     return check_bytes(plan, phase.writes, gates ? grouped.gated : grouped.outputs, report);
   }
+  const bool adds_pairs = can_pair(facts, plan.rows);  // which checks the bytes
   switch (phase.output) {
     case OutputKind::kRotary:
       check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);
       break;
     case OutputKind::kResidual:
+      if (adds_pairs && plan.matrices[phase.matrix].experts.axis != ExpertAxis::kNone) break;
       check_bytes(plan, phase.writes,
                   plan.block >= 0 ? block_bytes(plan) : activation_bytes(plan, phase.writes, facts.hidden),
                   report);

@@ -161,6 +161,12 @@ struct StepWords {
     }
   }
 
+  /// Operand A of a strip's 32 columns of 4 bits, where rows g + 8 get 16 times their own sum.
+  SOLITON_DEVICE uint4 divided(int strip) const {
+    static_assert(kBits == 4);
+    return divide_integers(nibbles(strip, 0), nibbles(strip, 1));
+  }
+
   /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly,
   /// kFormat.unit() times as large. Columns are in the order in which a lane has x: neighbours side by side.
   SOLITON_DEVICE uint4 to_bf16(int strip, int half, const int32_t (&zeros)[2]) const {

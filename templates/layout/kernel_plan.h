@@ -10,6 +10,7 @@
 
 #include "layout/activations.h"
 #include "layout/deal.h"
+#include "layout/expert_pairs.h"
 #include "layout/grouped_rows.h"
 #include "layout/model_shape.h"
 #include "layout/order.h"
@@ -156,6 +157,13 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr GroupedRows grouped() const {
     return {rows, warpgroups ? model.mixture : Mixture{}, model.hidden};
   }
+  /// Are experts multiplied pair by pair, see layout/expert_pairs.h?
+  SOLITON_HOST_DEVICE constexpr bool multiplies_pairs() const {
+    return !warpgroups && phase(PhaseKind::kUngroup).kind == PhaseKind::kUngroup;
+  }
+  SOLITON_HOST_DEVICE constexpr PairLines pair_lines(int columns) const {
+    return {columns, set_steps() * kStepColumns};
+  }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
 
@@ -223,10 +231,21 @@ struct KernelPlan {
     if (shape().digits == 0) return 0;
     return shape().digit_columns / kStepColumns / set_steps() * (block_rows() / 2) * 16;
   }
-  /// Chunks of activations; or digits of the input and their scales.
+  /// Lines of as many pairs as an expert may have.
+  SOLITON_HOST_DEVICE constexpr int pair_line_bytes() const {
+    int columns = 0;
+    for (int i = 0; multiplies_pairs() && i < num_matrices; ++i) {
+      const bool gates = matrices[i].experts.axis == ExpertAxis::kRows;
+      columns = gates && matrices[i].padded_columns > columns ? matrices[i].padded_columns : columns;
+    }
+    columns = model.mixture.ffn > columns ? model.mixture.ffn : columns;
+    return multiplies_pairs() ? rows * pair_lines(columns).bytes() : 0;
+  }
+  /// Chunks of activations; or digits of the input and their scales, or of pairs.
   SOLITON_HOST_DEVICE constexpr int input_bytes() const {
     const int chunks = input_buffers * shape().chunk_bytes();
-    const int digits = digit_bytes() + digit_scale_bytes();
+    const int of_all = digit_bytes() + digit_scale_bytes();
+    const int digits = of_all > pair_line_bytes() ? of_all : pair_line_bytes();
     return chunks > digits ? chunks : digits;
   }
   /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them, and maximum

@@ -42,6 +42,7 @@ enum class WaitKind : uint32_t {
   kExpertsChosen,
   kExpertsTaken,
   kPicksKnown,
+  kLinesReady,
 };
 
 constexpr const char* kWaitNames[] = {
@@ -49,7 +50,7 @@ constexpr const char* kWaitNames[] = {
     "input_taken", "vector",      "grid counter",   "query_full",    "attention_full", "attention_empty",
     "partial",     "token_ready", "step_read",      "input_full",    "input_empty",    "begun",
     "phase_done",  "exchange",    "tiles_full",     "tiles_empty",   "item_done",      "parts_full",
-    "step_known",  "attending",   "experts_chosen", "experts_taken", "picks_known"};
+    "step_known",  "attending",   "experts_chosen", "experts_taken", "picks_known",    "lines_ready"};
 
 constexpr const char* wait_name(WaitKind kind) {
   return static_cast<size_t>(kind) < std::size(kWaitNames) ? kWaitNames[static_cast<size_t>(kind)]

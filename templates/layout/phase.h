@@ -51,8 +51,9 @@ enum class PhaseKind : int {
   kNormHeads,  // several rows: norms and rotates heads of q and k
   kNormBlock,  // the same: norms what a block gives and adds it to the residual stream, behind the phase that wrote it
   // Mixtures, where warpgroups multiply, see layout/grouped_rows.h:
-  kChoose,   // which experts every row goes through
-  kGroup,    // brings rows side by side by their experts
+  kChoose,  // which experts every row goes through
+  kGroup,   // brings rows side by side by their experts
+  // There, and where pairs are multiplied, see layout/expert_pairs.h:
   kUngroup,  // adds up for every row what its experts have put out, and adds that to the residual stream
 };
 

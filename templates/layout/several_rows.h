@@ -121,6 +121,7 @@ enum class BarrierId : int {
   kStepRead,       // input loader -> producer: all KV of the step before may be read
   kPicksKnown,     // workers -> the first of them: what every row goes through stands in shared memory
   kExpertsChosen,  // the first worker -> all others: so do the slots
+  kLinesReady,     // workers -> workers: lines of pairs stand in shared memory, or are read no more
   kExpertsTaken,   // producers -> the first worker: they have copied what these have
   kStopped,        // input loader -> producer: no further step
   kEnded,          // all others -> watch
@@ -150,6 +151,8 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   const int picks = plan.warpgroups ? 0 : mixes;
   rules[BarrierId::kPicksKnown] = {"picks_known", picks, picks, Arrivers::kConsumers};
   rules[BarrierId::kExpertsChosen] = {"experts_chosen", mixes, mixes, Arrivers::kWarp};
+  const int lines = plan.multiplies_pairs() ? 1 : 0;
+  rules[BarrierId::kLinesReady] = {"lines_ready", lines, lines, Arrivers::kConsumers};
   rules[BarrierId::kExpertsTaken] = {"experts_taken", mixes, mixes, Arrivers::kProducers};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
   rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};
@@ -158,9 +161,9 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
 
 enum class RegionId : int {
   kPages,  // the ring
-  kInput,  // chunks of activations, or digits of the input; during attention queries and new tokens of items
-  kTiles,  // sums of handed tiles: [tile][column warp][row][kTileStride]; during attention parts
-           // of query tiles, which begin lent_bytes() before
+  kInput,  // chunks of activations, or digits of the input or of pairs; during attention queries and new tokens of items
+  kTiles,     // sums of handed tiles: [tile][column warp][row][kTileStride]; during attention parts
+              // of query tiles, which begin lent_bytes() before
   kResidual,  // residual stream, as threads hold it; where warpgroups multiply it lies in device memory
   kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
   kHeld,      // HeldPlan

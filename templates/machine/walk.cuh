@@ -51,6 +51,7 @@ struct PhaseOrder {
   static constexpr int kStepMatrices = count_step_matrices();
   static constexpr bool kNormsBlocks = kPlan.phase(PhaseKind::kNormBlock).kind == PhaseKind::kNormBlock;
   static constexpr bool kGroups = kPlan.phase(PhaseKind::kGroup).kind == PhaseKind::kGroup;
+  static constexpr bool kUngroups = kPlan.phase(PhaseKind::kUngroup).kind == PhaseKind::kUngroup;
   static_assert(count(false, kFirstOther + kOthers) == kOthers, "the phases of attention follow one another");
   static_assert(others_are_alike(), "all kinds of layers attend alike");
   static_assert(kPlan.phases[kPlan.num_phases - 1].layer_kind == kKinds, "the last phase happens once");
@@ -177,7 +178,7 @@ SOLITON_DEVICE void walk(Role& role) {
         }
       }
       role.matrix(matrix(i), matrix(i == kLast ? 0 : i + 1));
-      if constexpr (Order::kGroups) {
+      if constexpr (Order::kUngroups) {
         if (kExpertAxes<kPlan>.of[matrix(i).phase.number] == ExpertAxis::kColumns) role.ungroup(matrix(i));
       }
       if constexpr (Order::kNormsBlocks) {

@@ -13,11 +13,17 @@ struct ExpertPhase {
   int tile_bytes = 0;         // of all that a token is multiplied with
   int stored_tile_bytes = 0;  // of one expert
   Vector routes = {};         // of who chooses
+  int slot_tiles = 1;         // pairs are multiplied by so many tiles of a slot
 };
 
 /// By MatrixPhase::number.
 template <const KernelPlan& kPlan>
 struct ExpertTable {
+  /// Tiles of few columns come by two: fewer copies, of as many bytes as others.
+  static constexpr int slot_tiles(const PackedMatrix& matrix) {
+    const bool fits = 2 * matrix.stored_tile_bytes() <= kPlan.slot_bytes && matrix.expert_tiles() % 2 == 0;
+    return kPlan.multiplies_pairs() && fits ? 2 : 1;
+  }
   ExpertPhase phases[PhaseOrder<kPlan>::kMatrices] = {};
   constexpr ExpertTable() {
     int next = 0;
@@ -27,7 +33,8 @@ struct ExpertTable {
       const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
       phases[next++] = {matrix.experts.axis,        matrix.expert_tiles(),
                         matrix.expert_bytes(),      tile_bytes(matrix.format, matrix.padded_columns),
-                        matrix.stored_tile_bytes(), kPlan.vector(phase.routes)};
+                        matrix.stored_tile_bytes(), kPlan.vector(phase.routes),
+                        slot_tiles(matrix)};
     }
   }
 };

@@ -29,6 +29,10 @@ constexpr int kBlockRows = kPlan.block_rows();
 template <const KernelPlan& kPlan>
 constexpr bool kGroups = PhaseOrder<kPlan>::kGroups;
 
+/// Are experts multiplied pair by pair, see layout/expert_pairs.h?
+template <const KernelPlan& kPlan>
+constexpr bool kPairs = kPlan.multiplies_pairs();
+
 template <const KernelPlan& kPlan>
 constexpr int kTilesAtOnce = kShape<kPlan>.tiles_at_once();  // whose sums workers hold at once
 
@@ -163,6 +167,9 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
     if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
+      if constexpr (kPairs<kPlan>) {
+        if (experts.axis != ExpertAxis::kNone) return whole_slots(experts);
+      }
       if (experts.axis == ExpertAxis::kRows) return neighbours(expert_slots() * experts.tiles);
     }
     TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.block_ctas(), block_cta());
@@ -173,6 +180,11 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE TileRun neighbours(int num_tiles) const {
     const int first = num_tiles * global_cta() / kPlan.all_ctas();
     return {first, 1, num_tiles * (global_cta() + 1) / kPlan.all_ctas() - first};
+  }
+  /// The same where pairs are multiplied, of slots that have a few tiles each.
+  SOLITON_DEVICE TileRun whole_slots(const ExpertPhase& experts) const {
+    const TileRun slots = neighbours(expert_slots() * (experts.tiles / experts.slot_tiles));
+    return {slots.first * experts.slot_tiles, 1, slots.count * experts.slot_tiles};
   }
   /// How many of the `left` tiles from `tile` on are multiplied together: of one expert alone.
   static SOLITON_DEVICE int tiles_together(const MatrixPhase& matrix, int tile, int left) {

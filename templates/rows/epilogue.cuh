@@ -292,6 +292,39 @@ class Epilogue : public Outputs<kPlan> {
     }
   }
 
+  /// The same where pairs are multiplied, whose weights what they put out has.
+  SOLITON_DEVICE void add_pairs(const MatrixInstance& at, Vector stream) {
+    constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
+    constexpr int kUsed = kPlan.model.mixture.used();
+    if (!is_active()) return;
+    const float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
+    const TileRun run =
+        deal_tiles(at.phase.num_tiles, at.phase.first_cta, kPlan.block_ctas(), context_.block_cta());
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      set_squares(0.0f);
+      if (this->is_live()) {
+        typename Base::RowLines lines;
+        SOLITON_UNROLL
+        for (int k = 0; k < kUsed; ++k) {
+          const uint32_t expert = load_shared(context_.expert_words(kLayout.picks()) + row() * kUsed + k);
+          const ExpertSlot<kPlan> slot(
+              context_, static_cast<int>(load_shared(context_.expert_words(kLayout.slots_of()) + expert)));
+          lines.of[k] = slot.first_pair() + slot.rank(row());
+          lines.weights[k] = 1.0f;
+        }
+        SOLITON_NO_UNROLL
+        for (int own = team(); own < run.count; own += kTeams) {
+          const int tile = run.first + own * run.stride;
+          this->add_experts(at, stream, lines, outputs + int64_t{tile} * kPlan.rows * kUsed * kQuarters, tile,
+                            own);
+        }
+      }
+      publish_squares();
+    }
+  }
+
   /// Where warpgroups multiply, once all workers have met: the first team's best candidates are those of all teams.
   SOLITON_DEVICE void gather_best() {
     if (team() > 0 || !is_active()) return;

@@ -23,9 +23,11 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tile, int tiles,
                                Sums& sums) {
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
-    if (experts.axis == ExpertAxis::kColumns) return multiply_columns(stream, phase, tiles, sums);
+    if constexpr (!kPairs<kPlan>) {
+      if (experts.axis == ExpertAxis::kColumns) return multiply_columns(stream, phase, tiles, sums);
+    }
     if (!context_.is_gathered(phase.input_vector)) return Base::multiply(stream, phase, tiles, sums);
-    if (experts.axis == ExpertAxis::kRows) {
+    if (!kPairs<kPlan> && experts.axis == ExpertAxis::kRows) {
       const int pairs = ExpertSlot<kPlan>(context_, tile / experts.tiles).pairs();
       return multiply_gathered<1>(stream, phase, pairs, shares_pairs<kPlan>(phase, pairs),
                                   expert_slot_columns<kPlan>(phase.format.type, pairs), tiles, sums);

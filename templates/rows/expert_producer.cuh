@@ -30,6 +30,11 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
   SOLITON_DEVICE bool stream_experts(const MatrixInstance& at) {
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
     if (experts.axis == ExpertAxis::kNone) return false;
+    if constexpr (kPairs<kPlan>) {
+      if (experts.axis == ExpertAxis::kColumns || wait_experts(at.layer)) stream_whole_slots(at, experts);
+      if (experts.axis == ExpertAxis::kColumns) release_experts();
+      return true;
+    }
     if (experts.axis == ExpertAxis::kRows) {
       if (wait_experts(at.layer)) stream_rows(at, experts);
     } else {
@@ -84,6 +89,26 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
           stream_slots(phase, tile, phase.padded, tile_bytes, tiles, columns);
         }
         tile += tiles * tile_bytes;
+      }
+      left -= count;
+    }
+  }
+  /// Where pairs are multiplied: tiles of all columns, one or a few in a slot.
+  SOLITON_DEVICE void stream_whole_slots(const MatrixInstance& at, const ExpertPhase& experts) {
+    const TileRun run = context_.tiles(at.phase);
+    const char* matrix = layer_weights<kPlan>(context_.params, at.phase, at.layer);
+    const int slot_bytes = experts.slot_tiles * experts.stored_tile_bytes;
+    int slot = run.first / experts.tiles;
+    int within = run.first - slot * experts.tiles;
+    SOLITON_NO_UNROLL
+    for (int left = run.count; left > 0; ++slot, within = 0) {
+      const int rest = experts.tiles - within;
+      const int count = left < rest ? left : rest;
+      const int expert = ExpertSlot<kPlan>(context_, slot).number();
+      const char* tile = matrix + expert * experts.expert_bytes + int64_t{within} * experts.stored_tile_bytes;
+      SOLITON_NO_UNROLL
+      for (int done = 0; done < count; done += experts.slot_tiles, tile += slot_bytes) {
+        if (!this->push(tile, slot_bytes, at.phase.window)) return;
       }
       left -= count;
     }

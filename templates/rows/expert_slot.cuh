@@ -39,8 +39,9 @@ class ExpertSlot {
   /// The expert's.
   SOLITON_DEVICE int number() const { return word(kLayout.experts() + slot_); }
   SOLITON_DEVICE int first_pair() const { return word(kLayout.first_pairs() + slot_); }
+  SOLITON_DEVICE int end_pair() const { return word(kLayout.first_pairs() + slot_ + 1); }
   /// Its rows.
-  SOLITON_DEVICE int pairs() const { return word(kLayout.first_pairs() + slot_ + 1) - first_pair(); }
+  SOLITON_DEVICE int pairs() const { return end_pair() - first_pair(); }
   /// Of the rows from 32 i on a bit each.
   SOLITON_DEVICE uint32_t mask(int i) const {
     return load_shared(words_ + kLayout.masks() + slot_ * kLayout.mask_words() + i);

@@ -37,6 +37,9 @@ class InputLoader {
     if (phase.output == OutputKind::kLogits && context_.leads())
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
+    if constexpr (kPairs<kPlan>) {  // workers bring what they multiply
+      if (axis != ExpertAxis::kNone) return context_.end_phase();
+    }
     if constexpr (kGroups<kPlan>) {
       if (axis != ExpertAxis::kNone) {
         push_groups(at, input);

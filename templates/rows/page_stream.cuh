@@ -38,6 +38,17 @@ class PageStream {
   SOLITON_DEVICE void release_turn(int slot) const {
     warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot), kWarpgroups);
   }
+  /// Where workers take slots in turn: the next one, for which `turn` tells whose it is; visit(bytes) if it is this worker's. Where
+  /// every slot of the ring has one owner while a phase lasts, the others leave it, as wait_turn() has it.
+  template <class Visit>
+  SOLITON_DEVICE void take_turn(uint32_t turn, int worker, const Visit& visit) {
+    constexpr bool kOwned = kPlan.ring_slots % kWorkers == 0;
+    const bool is_own = turn % kWorkers == static_cast<uint32_t>(worker);
+    if (kOwned && !is_own) return page_.advance();
+    const int slot = wait();
+    if (is_own) visit(bytes(slot));
+    warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot), kOwned ? kWorkers : 1);
+  }
   /// The slot that wait() will return next.
   SOLITON_DEVICE int next() const { return page_.slot(); }
   SOLITON_DEVICE const unsigned char* bytes(int slot) const {

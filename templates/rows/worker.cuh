@@ -15,6 +15,7 @@
 #include "rows/grouped_multiplier.cuh"
 #include "rows/merge.cuh"
 #include "rows/multiplier.cuh"
+#include "rows/pair_multiplier.cuh"
 #include "rows/warpgroup_multiplier.cuh"
 
 namespace soliton::rows {
@@ -27,6 +28,7 @@ class Worker {
         worker_(of_warp(worker)),
         stream_(context),
         multiplier_(context, worker_),
+        pairs_(context, worker_),
         epilogue_(context, worker_),
         attention_(context, worker_) {}
 
@@ -49,11 +51,24 @@ class Worker {
     } else if constexpr (kMixes<kPlan>) {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
       if (experts.axis == ExpertAxis::kRows) {
+        if constexpr (kPairs<kPlan>) {  // while the router's logits are on their way
+          const auto squares = epilogue_.load_squares();
+          pairs_.bring_rows(at.phase);
+          epilogue_.put_factors(squares, Epilogue<kPlan>::norms_input(at.phase));
+        }
         ExpertChooser<kPlan>(context_, worker_).choose(experts.routes, at.layer);
       }
     }
     const TileRun run = context_.tiles(at.phase);
-    epilogue_.begin(at, run, !takes_digits<kPlan>(at.phase));
+    const bool has_factors = kPairs<kPlan> && expert_axis<kPlan>(at.phase) == ExpertAxis::kRows;
+    epilogue_.begin(at, run, !takes_digits<kPlan>(at.phase) && !has_factors);
+    if constexpr (kPairs<kPlan>) {
+      if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
+        pairs_.multiply(stream_, at.phase, run);
+        mark(context_, &PhaseRecord::last);
+        return finish_phase();
+      }
+    }
     if constexpr (kShape<kPlan>.warpgroups) {
       multiply_block(at);
       if (kShape<kPlan>.teams() > 1 && at.phase.output == OutputKind::kLogits) {
@@ -100,7 +115,11 @@ class Worker {
   }
   SOLITON_DEVICE void ungroup(const MatrixInstance& at) {
     begin_phase();
-    epilogue_.ungroup(at, kStreamTable<kPlan>.after[at.phase.number]);
+    if constexpr (kPairs<kPlan>) {
+      epilogue_.add_pairs(at, kStreamTable<kPlan>.after[at.phase.number]);
+    } else {
+      epilogue_.ungroup(at, kStreamTable<kPlan>.after[at.phase.number]);
+    }
     finish_phase();
   }
 
@@ -244,6 +263,10 @@ class Worker {
   using GroupMultiplier =
       std::conditional_t<kGroups<kPlan>, GroupedMultiplier<kPlan>, WarpgroupMultiplier<kPlan>>;
   std::conditional_t<kShape<kPlan>.warpgroups, GroupMultiplier, WarpMultiplier> multiplier_;
+  struct NoPairs {
+    SOLITON_DEVICE NoPairs(const Context<kPlan>& /*context*/, int /*worker*/) {}
+  };
+  std::conditional_t<kPairs<kPlan>, PairMultiplier<kPlan>, NoPairs> pairs_;
   Epilogue<kPlan> epilogue_;
   Attention<kPlan> attention_;
   uint32_t met_ = 0;  // parity of the workers' next meeting

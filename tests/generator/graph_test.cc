@@ -159,7 +159,7 @@ TEST(Graph, HeadsAreNormedBetweenQkvAndAttention) {
 TEST(Graph, GroupsTheRowsOfAMixture) {
   const ModelFacts facts = shipped_model("qwen3-30b-a3b").facts;
   const Graph plain = build_rows_graph(facts);
-  const Graph grouped = build_rows_graph(facts, true);
+  const Graph grouped = build_rows_graph(facts, ExpertRows::kGrouped);
   ASSERT_EQ(grouped.vectors.size(), plain.vectors.size() + 3);
   for (size_t i = 0; i < plain.vectors.size(); ++i) EXPECT_EQ(grouped.vectors[i].name, plain.vectors[i].name);
   std::vector<std::string> names;
@@ -169,6 +169,18 @@ TEST(Graph, GroupsTheRowsOfAMixture) {
   for (size_t i = 5; i < names.size(); ++i)
     EXPECT_EQ(grouped.kinds[0].ops[i].reads, grouped.kinds[0].ops[i - 1].writes) << names[i];
   EXPECT_EQ(grouped.kinds[0].ops.back().writes, plain.kinds[0].ops.back().writes);
+}
+
+TEST(Graph, AddsUpThePairsOfAMixture) {
+  const ModelFacts facts = shipped_model("qwen3-30b-a3b-gptq").facts;
+  const Graph plain = build_rows_graph(facts);
+  const Graph pairs = build_rows_graph(facts, ExpertRows::kPairs);
+  ASSERT_EQ(pairs.vectors.size(), plain.vectors.size() + 1);
+  const std::vector<GraphOp>& ops = pairs.kinds[0].ops;
+  ASSERT_EQ(ops.size(), plain.kinds[0].ops.size() + 1);
+  EXPECT_EQ(ops.back().name, "ungroup");
+  EXPECT_EQ(ops.back().reads, ops[ops.size() - 2].writes);
+  EXPECT_EQ(ops.back().writes, plain.kinds[0].ops.back().writes);
 }
 
 // head_dim need not be hidden / num_heads.

@@ -36,6 +36,20 @@ TEST(VerifyGroups, WantsRoomForWhateverRowsChoose) {
   }
 }
 
+TEST(VerifyGroups, WantsWhatPairsPutOutAddedUp) {
+  const Plan sound = shipped_plan("qwen3-30b-a3b-gptq", "h200", {.rows = 8});
+  EXPECT_EQ(refusals(sound), "");
+  Plan plan = sound;
+  plan.phases.erase(plan.phases.begin() + (&named(plan, "ungroup") - plan.phases.data()));
+  EXPECT_NE(refusals(plan).find("gate_up: expected down behind it, and a phase that adds up"),
+            std::string::npos);
+  plan = sound;
+  for (PlanVector& vector : plan.vectors) {
+    if (vector.name == "outputs") vector.elements -= 32;
+  }
+  EXPECT_NE(refusals(plan).find("outputs: expected 524288 bytes"), std::string::npos);
+}
+
 TEST(VerifyGroups, WantsNoneWhereSingleWarpsMultiply) {
   Plan plan = shipped_plan("qwen3-30b-a3b", "h200", {.rows = 64});
   const PlanPhase choose = {.name = "choose",

@@ -32,10 +32,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "micro-3-counter-lanes", "plain-4-rows8-lanes", "int4-3-lanes-all", "variant-4-all",
                     "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-3", "mixture-9-lanes",
                     "mixture-wide-7", "mixture-wide-4-counter", "int4-mixture-5", "mixture-4-rows8",
-                    "int4-mixture-3-rows16", "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
-                    "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8", "mixture-mxfp4-4-rows8",
-                    "sandwich-4-all", "after-5-counter", "after-3-all", "int4-after-3-all", "scaled-4-all",
-                    "turned-3-all"),
+                    "int4-mixture-3-rows16", "int4-pairs-3-rows8", "mixture-shared-5", "int4-sigmoid-5",
+                    "mixture-joint-6", "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8",
+                    "mixture-mxfp4-4-rows8", "sandwich-4-all", "after-5-counter", "after-3-all",
+                    "int4-after-3-all", "scaled-4-all", "turned-3-all"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {

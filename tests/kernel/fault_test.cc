@@ -93,6 +93,8 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{"rows_no_wait_for_the_picks", "mixture-4-rows8", skip(WaitKind::kPicksKnown)},
         FaultCase{"rows_no_wait_for_the_choice_of_experts", "mixture-4-rows8",
                   skip(WaitKind::kExpertsChosen)},
+        FaultCase{"pairs_no_wait_for_the_lines", "int4-mixture-4-rows8", skip(WaitKind::kLinesReady)},
+        FaultCase{"pairs_no_wait_for_a_page", "int4-mixture-4-rows8", skip(WaitKind::kPageFull)},
         FaultCase{"rows_no_wait_for_a_page", "plain-4-rows8", skip(WaitKind::kPageFull)},
         FaultCase{"rows_no_wait_for_a_free_slot", "plain-4-rows8", skip(WaitKind::kPageEmpty)},
         FaultCase{"rows_no_wait_for_a_tile", "plain-4-rows8", skip(WaitKind::kTilesFull)},

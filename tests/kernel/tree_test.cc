@@ -26,10 +26,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "group7-2-rows8-cards3", "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "variant-4-all",
                     "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-4-rows8",
                     "mixture-wide-9-rows32", "mixture-few-21-rows64-lanes", "int4-mixture-3-rows16",
-                    "mixture-shared-4-rows8", "mixture-joint-4-rows8", "int4-sigmoid-3-rows8",
-                    "mixture-sinks-4-rows8", "mxfp4-wide-4-rows16", "mixture-sinks-all-3-rows64-lanes",
-                    "sandwich-4-all", "sandwich-3-rows64", "after-3-all", "after-2-cards2-all",
-                    "int4-after-3-all", "scaled-4-all", "turned-3-all"),
+                    "int4-mixture-4-rows8", "mixture-shared-4-rows8", "mixture-joint-4-rows8",
+                    "int4-sigmoid-3-rows8", "mixture-sinks-4-rows8", "mxfp4-wide-4-rows16",
+                    "mixture-sinks-all-3-rows64-lanes", "sandwich-4-all", "sandwich-3-rows64", "after-3-all",
+                    "after-2-cards2-all", "int4-after-3-all", "scaled-4-all", "turned-3-all"),
     test_name);
 
 /// A random operation on a tree of at most `most` branches.
@@ -318,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
                                          "group8-3-rows64", "deep256-group4-3-rows32", "norm64-bias-3-rows32",
                                          "mixture-4-rows8", "mixture-few-21-rows64-lanes",
-                                         "int4-mixture-3-rows16"),
+                                         "int4-mixture-4-rows8"),
                          test_name);
 
 // The others wait or take part; node boundaries are the same.
@@ -427,7 +427,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
                                          "plain-2-rows64-cards2", "int4-zeros-3-rows64", "int4-ordered-3-all",
                                          "plain-1-rows8-cards4", "group7-2-rows8-cards3",
                                          "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "mixture-4-rows8",
-                                         "int4-mixture-3-rows16", "sandwich-3-rows64", "after-2-cards2-all"),
+                                         "int4-mixture-4-rows8", "sandwich-3-rows64", "after-2-cards2-all"),
                          test_name);
 
 TEST_P(TreeRace, HasNone) {

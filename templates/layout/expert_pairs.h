@@ -1,0 +1,42 @@
+// Mixtures of experts in kernels of few rows whose experts are integers of 4 bits. A row with an expert of its choice is a pair
+// (ExpertsLayout in layout/several_rows.h). Each worker multiplies whole tiles of an expert by its pairs, of which shared memory
+// holds the activations as digits, a line each; what down puts out stays pair by pair, and a phase behind it adds it up for
+// every row:
+//
+//   what gate and up put out:  [pair][part]{ffn bf16}
+//   what down puts out:        [tile][pair]{16 sums, as threads that finish tiles want them}
+#pragma once
+
+#include "layout/model_shape.h"
+#include "layout/weight_format.h"
+
+namespace soliton {
+
+/// Digits of 8 bits of each activation.
+constexpr int kPairDigits = 3;
+
+/// Columns of an expert's down that units of a full page are whole with.
+constexpr int kPairUnitColumns = 256;
+
+/// Are experts of such formats multiplied pair by pair? `columns`: of the widest of their matrices.
+SOLITON_HOST_DEVICE constexpr bool suits_pairs(int rows, WeightFormat format, int columns) {
+  return rows == 8 && format.bits() == 4 && format.takes_digits() && !format.has_minima &&
+         format.block == 0 && format.group >= kStepColumns && columns <= format.page_columns();
+}
+
+/// The activations of a pair in shared memory: of each step of 32 columns [digit][quad of lanes]{8 bytes}; behind them of every
+/// set of columns float2{up, sum}, the weight of a unit and what a weight of the format's zero would give (or of 1, where zeros
+/// are in the scales).
+struct PairLines {
+  int columns = 0;
+  int set_columns = 0;  // whose products share a scale
+
+  static constexpr int kStepBytes = kPairDigits * kStepColumns;
+  SOLITON_HOST_DEVICE constexpr int scales_offset() const { return columns * kPairDigits; }
+  /// From one line to the next: a quarter of all banks further on, so that lanes that load of eight lines meet no bank twice.
+  SOLITON_HOST_DEVICE constexpr int bytes() const {
+    return round_up(scales_offset() + columns / set_columns * 8, 128) + 32;
+  }
+};
+
+}  // namespace soliton

@@ -1,0 +1,124 @@
+// The activations of pairs as digits, in shared memory where chunks of activations are otherwise (layout/expert_pairs.h). Workers
+// bring them out of L2, where rows and pairs lie one after the other, [part]{columns bf16} each. Half a warp takes 128 columns of
+// a line, whose greatest magnitude says how much a digit counts.
+#pragma once
+
+#include "rows/experts.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+class PairDigits {
+  static constexpr int kParts = kShape<kPlan>.parts;
+  static constexpr int kLaneColumns = 8;
+  static constexpr int kTaskLanes = 16;
+  static constexpr int kTaskColumns = kLaneColumns * kTaskLanes;
+  static constexpr int kTasks = kWarpLanes / kTaskLanes;  // of a warp at once
+  static constexpr int kSetColumns = kPlan.pair_lines(0).set_columns;
+  static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kPlan.model.integers.symmetric_zero();
+  static_assert(kTaskColumns % kSetColumns == 0 && kPairUnitColumns % kTaskColumns == 0);
+  using Numbers = DigitNumbers<kPairDigits>;
+
+ public:
+  SOLITON_DEVICE PairDigits(const Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
+
+  /// Lines of `columns` columns that there is room for.
+  static SOLITON_DEVICE int room(int columns) {
+    constexpr int kBytes = kPlan.input_bytes();
+    return kBytes / PairLines{columns, kSetColumns}.bytes();
+  }
+  /// Where line `index` of `columns` columns begins.
+  SOLITON_DEVICE unsigned char* line(int columns, int index) const {
+    return context_.region(RegionId::kInput) + index * PairLines{columns, kSetColumns}.bytes();
+  }
+
+  /// Makes `count` lines out of as many rows or pairs from `input` on: this worker's part of them, a few at once.
+  SOLITON_DEVICE void make(const unsigned char* input, int columns, int count) const {
+    constexpr int kStride = kWorkers * kTasks;
+    const int blocks = columns / kTaskColumns;
+    const int tasks = count * blocks;
+    SOLITON_NO_UNROLL
+    for (int begin = worker_ * kTasks; begin < tasks; begin += kAtOnce * kStride) {
+      Task loaded[kAtOnce];
+      SOLITON_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int number = begin + i * kStride + context_.lane / kTaskLanes;
+        loaded[i] = load(input, columns, blocks, number < tasks ? number : tasks - 1);  // the same once more
+      }
+      SOLITON_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (begin + i * kStride < tasks) convert(loaded[i], columns);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kAtOnce = 4;
+  struct Task {
+    int line;
+    int column;           // this lane's first
+    uint4 words[kParts];  // of its columns
+  };
+
+  SOLITON_DEVICE Task load(const unsigned char* input, int columns, int blocks, int number) const {
+    Task task;
+    task.line = number / blocks;
+    task.column = (number - task.line * blocks) * kTaskColumns + context_.lane % kTaskLanes * kLaneColumns;
+    const unsigned char* from =
+        input + (static_cast<int64_t>(task.line) * kParts * columns + task.column) * 2;
+    SOLITON_UNROLL
+    for (int part = 0; part < kParts; ++part)
+      task.words[part] = load_global(reinterpret_cast<const uint4*>(from + part * columns * 2));
+    return task;
+  }
+
+  SOLITON_DEVICE void convert(const Task& task, int columns) const {
+    float values[kLaneColumns];
+    uint32_t largest = 0;
+    SOLITON_UNROLL
+    for (int i = 0; i < kLaneColumns; ++i) {
+      values[i] = 0.0f;
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        const uint4& v = task.words[part];
+        const uint32_t word = i / 2 == 0 ? v.x : i / 2 == 1 ? v.y : i / 2 == 2 ? v.z : v.w;
+        values[i] += float_from_bits(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+      }
+      largest = larger(largest, magnitude(values[i]));
+    }
+    for (int mask = 1; mask < kTaskLanes; mask *= 2)
+      largest = larger(largest, static_cast<uint32_t>(shuffle_xor(largest, mask)));
+    const InputScale scale = InputScale::of<Numbers::kExponent>(largest);
+    uint32_t digits[2][kPairDigits];  // of four columns each
+    int32_t sum = -kLaneColumns * static_cast<int32_t>(Numbers::kBias);
+    SOLITON_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const auto number = [&](int i) {
+        const uint32_t n = Numbers::of(values[4 * half + i], scale.down);
+        sum += static_cast<int32_t>(n);
+        return n;
+      };
+      // In the order of the bytes of a word of weights.
+      const uint32_t numbers[4] = {number(0), number(2), number(1), number(3)};
+      Numbers::divide(numbers, digits[half]);
+    }
+    unsigned char* const to = line(columns, task.line);
+    unsigned char* const step =
+        to + task.column / kStepColumns * PairLines::kStepBytes + task.column % kStepColumns;
+    SOLITON_UNROLL
+    for (int digit = 0; digit < kPairDigits; ++digit)
+      store_shared(reinterpret_cast<uint2*>(step + digit * kStepColumns),
+                   make_uint2(digits[0][digit], digits[1][digit]));
+    for (int mask = 1; mask < kSetColumns / kLaneColumns; mask *= 2)
+      sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask));
+    if (task.column % kSetColumns != 0) return;
+    store_shared(reinterpret_cast<float2*>(to + PairLines{columns, kSetColumns}.scales_offset()) +
+                     task.column / kSetColumns,
+                 make_float2(scale.up, scale.up * kOfSums * static_cast<float>(sum)));
+  }
+
+  const Context<kPlan>& context_;
+  int worker_;
+};
+
+}  // namespace soliton::rows
