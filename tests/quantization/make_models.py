@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a whole model in formats of integers, and what they mean: make_models.py BASE FOLDER FORMAT...
 
-BASE                              a Hugging Face folder in bf16: config.json and one model.safetensors
+BASE                              a Hugging Face folder in bf16: config.json and *.safetensors
 FOLDER/FORMAT/config.json         that of BASE, with quantization_config
 FOLDER/FORMAT/model.safetensors   the tensors of BASE; of the linear layers those of the format
 FOLDER/FORMAT.meant/model.safetensors  the same as bf16 and, of the linear layers, float32
@@ -104,7 +104,10 @@ class Format:
 
 def write(base, folder, chosen):
     stored, meant = {}, {}
-    for name, bits in read_safetensors(base / "model.safetensors").items():
+    tensors = {}
+    for path in sorted(base.glob("*.safetensors")):
+        tensors |= read_safetensors(path)
+    for name, bits in tensors.items():
         prefix = name.removesuffix(".weight")
         if not (prefix.endswith("_proj") or (prefix == "lm_head" and chosen.lm_head)):
             stored[name] = meant[name] = bits
