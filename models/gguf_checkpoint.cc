@@ -6,9 +6,14 @@
 namespace soliton {
 namespace {
 
-LinearRows rows_of(const char* name, int64_t rows, int64_t columns, int64_t paired_rows = 0) {
-  return {
-      .name = name, .rows = rows, .tensor_rows = rows, .tensor_columns = columns, .paired_rows = paired_rows};
+LinearRows rows_of(const char* name, int64_t rows, int64_t columns, int64_t paired_rows = 0,
+                   int64_t paired_dims = 0) {
+  return {.name = name,
+          .rows = rows,
+          .tensor_rows = rows,
+          .tensor_columns = columns,
+          .paired_rows = paired_rows,
+          .paired_dims = paired_dims};
 }
 
 LinearStack one(const char* name, int64_t rows, int64_t columns) {
@@ -51,12 +56,27 @@ void add_mixture(const ModelFacts& facts, std::vector<LinearStack>& stacks) {
   stacks.push_back(std::move(down));
 }
 
+std::vector<std::string> norms_of(NormPlacement placement, const GgufNames& names) {
+  switch (placement) {
+    case NormPlacement::kBefore:
+      return {"attn_norm", names.ffn_norm};
+    case NormPlacement::kAround:
+      return {"attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"};
+    case NormPlacement::kAfter:
+      return {"post_attention_norm", "post_ffw_norm"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Checkpoint make_gguf_checkpoint(const ModelFacts& facts, const GgufNames& names) {
   const int64_t heads = int64_t{facts.num_heads} * facts.head_dim;
   const int64_t kv = int64_t{facts.num_kv_heads} * facts.head_dim;
   const int64_t paired = names.pairs ? facts.head_dim : 0;
+  const auto rotated = [&](const char* name, int64_t rows) {
+    return rows_of(name, rows, facts.hidden, paired, paired > 0 ? rotated_dims(facts) : 0);
+  };
   const Graph graph = build_graph(facts);
   Checkpoint checkpoint = {.embedding = "token_embd",
                            .stacks = {},
@@ -70,10 +90,9 @@ Checkpoint make_gguf_checkpoint(const ModelFacts& facts, const GgufNames& names)
     const auto first = std::find(graph.layers.begin(), graph.layers.end(), kind) - graph.layers.begin();
     const int64_t ffn = ffn_of_layer(facts, static_cast<int>(first));
     const LinearStack qkv = {
-        .parts = {rows_of("attn_q", heads, facts.hidden, paired), rows_of("attn_k", kv, facts.hidden, paired),
-                  rows_of("attn_v", kv, facts.hidden)},
+        .parts = {rotated("attn_q", heads), rotated("attn_k", kv), rows_of("attn_v", kv, facts.hidden)},
         .columns = facts.hidden};
-    stacks.push_back(names.fused ? fused("attn_qkv", qkv) : qkv);
+    stacks.push_back(names.projections == Projections::kFused ? fused("attn_qkv", qkv) : qkv);
     stacks.push_back(one("attn_output", facts.hidden, heads));
     if (ffn == kMixture) {
       add_mixture(facts, stacks);
@@ -81,10 +100,10 @@ Checkpoint make_gguf_checkpoint(const ModelFacts& facts, const GgufNames& names)
       const LinearStack gate_up = {
           .parts = {rows_of("ffn_gate", ffn, facts.hidden), rows_of("ffn_up", ffn, facts.hidden)},
           .columns = facts.hidden};
-      stacks.push_back(names.fused ? fused("ffn_up", gate_up) : gate_up);
+      stacks.push_back(names.projections != Projections::kApart ? fused("ffn_up", gate_up) : gate_up);
       stacks.push_back(one("ffn_down", facts.hidden, ffn));
     }
-    checkpoint.norms.push_back({"attn_norm", "ffn_norm"});
+    checkpoint.norms.push_back(norms_of(norm_placement(facts), names));
   }
   stacks.push_back(one(facts.tied_lm_head != 0 ? "token_embd" : "output", facts.vocabulary, facts.hidden));
   checkpoint.other_stacks.resize(stacks.size());

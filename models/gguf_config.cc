@@ -1,10 +1,13 @@
-// A table says what each member of config.json is called in a GGUF file; what is worked out from tensors, or has another
-// form, is put in by hand. Readers of config.json do the rest.
+// Members of config.json out of the metadata; what is worked out from tensors, or has another form, is put in by hand. Readers
+// of config.json do the rest.
 #include "models/gguf_config.h"
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <utility>
 
+#include "models/gguf_architectures.h"
 #include "models/gguf_formats.h"
 #include "models/limits.h"
 
@@ -13,93 +16,11 @@ namespace {
 
 using nlohmann::json;
 
-struct Architecture {
-  const char* name;            // general.architecture
-  const char* family;          // of config.json's architectures
-  const char* mixture;         // the same where there are experts; nullptr: there may be none
-  const char* expert_ffn;      // the member that says how wide they are
-  const char* expert_ffn_key;  // and its key, behind the prefix
-  const char* num_experts;
-  GgufNames names;
-};
-
-constexpr std::array kArchitectures = {
-    Architecture{"llama",
-                 "LlamaForCausalLM",
-                 "MixtralForCausalLM",
-                 "intermediate_size",
-                 "feed_forward_length",
-                 "num_local_experts",
-                 {.pairs = true}},
-    Architecture{"qwen2", "Qwen2ForCausalLM", nullptr, nullptr, nullptr, nullptr, {}},
-    Architecture{"qwen3", "Qwen3ForCausalLM", nullptr, nullptr, nullptr, nullptr, {}},
-    Architecture{"qwen3moe",
-                 nullptr,
-                 "Qwen3MoeForCausalLM",
-                 "moe_intermediate_size",
-                 "expert_feed_forward_length",
-                 "num_experts",
-                 {}},
-    Architecture{"phi3", "Phi3ForCausalLM", nullptr, nullptr, nullptr, nullptr, {.fused = true}},
-};
-
-/// A member of config.json and its key, behind the architecture's name and a dot.
-struct Renamed {
-  const char* member;
-  const char* key;
-};
-
-constexpr std::array kRenamed = {
-    Renamed{"hidden_size", "embedding_length"},
-    Renamed{"intermediate_size", "feed_forward_length"},
-    Renamed{"num_hidden_layers", "block_count"},
-    Renamed{"num_attention_heads", "attention.head_count"},
-    Renamed{"num_key_value_heads", "attention.head_count_kv"},
-    Renamed{"head_dim", "attention.key_length"},
-    Renamed{"max_position_embeddings", "context_length"},
-    Renamed{"rms_norm_eps", "attention.layer_norm_rms_epsilon"},
-    Renamed{"rope_theta", "rope.freq_base"},
-};
-
-/// Those of mixtures, and of what is made by hand: for errors alone.
-constexpr std::array kOtherNames = {
-    Renamed{"num_local_experts", "expert_count"},
-    Renamed{"num_experts", "expert_count"},
-    Renamed{"num_experts_per_tok", "expert_used_count"},
-    Renamed{"moe_intermediate_size", "expert_feed_forward_length"},
-    Renamed{"sliding_window", "attention.sliding_window"},
-    Renamed{"rope_scaling.factor", "rope.scaling.factor"},
-    Renamed{"rope_scaling.original_max_position_embeddings", "rope.scaling.original_context_length"},
-};
-
 /// Ends of a turn or a text that instruct models are known for, whatever else the file says.
 constexpr std::array kEnds = {"<|eot_id|>",    "<|im_end|>",      "<|end|>",       "<|eom_id|>",
                               "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|EOT|>"};
 constexpr int kControlToken = 3;
 constexpr int kUserToken = 4;
-
-const Architecture& find_architecture(const GgufFile& file) {
-  const JsonView stated = file.view()["general.architecture"];
-  const std::string& name = stated.string();
-  const auto found =
-      std::ranges::find_if(kArchitectures, [&](const auto& each) { return name == each.name; });
-  if (found != kArchitectures.end()) return *found;
-  std::vector<std::string> known;
-  for (const Architecture& each : kArchitectures) known.emplace_back(each.name);
-  throw stated.error(ExitCode::kMismatch, "expected one of {}, got {}", fmt::join(known, ", "),
-                     in_quotes(name));
-}
-
-std::string key_of(const std::string& prefix, const std::string& member) {
-  const auto find = [&](const auto& table) -> std::optional<std::string> {
-    const auto found =
-        std::ranges::find_if(table, [&](const Renamed& each) { return member == each.member; });
-    return found == table.end() ? std::nullopt : std::optional(prefix + found->key);
-  };
-  if (const auto key = find(kRenamed)) return *key;
-  if (const auto key = find(kOtherNames)) return *key;
-  return member;
-}
 
 /// The length of a row of the embedding's is checked with the others.
 int64_t count_tokens(const GgufFile& file) {
@@ -129,7 +50,7 @@ json read_ends(const GgufFile& file, int64_t vocabulary) {
   return ends;
 }
 
-void put_experts(const JsonView& view, const std::string& prefix, const Architecture& architecture,
+void put_experts(const JsonView& view, const std::string& prefix, const GgufArchitecture& architecture,
                  json& config) {
   config[architecture.num_experts] = view[prefix + "expert_count"].integer();
   config["num_experts_per_tok"] = view[prefix + "expert_used_count"].integer();
@@ -143,26 +64,50 @@ void put_experts(const JsonView& view, const std::string& prefix, const Architec
 }
 
 /// Heads as wide as config.json would have them: keys, values and what is rotated of them.
-void check_widths(const JsonView& view, const std::string& prefix, int64_t head_dim) {
-  for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
-    const JsonView stated = view[prefix + key];
-    if (!stated.is_null() && stated.integer() != head_dim)
+void check_widths(const JsonView& view, const GgufArchitecture& architecture, int64_t head_dim) {
+  for (const std::string_view key : {"attention.value_length", "rope.dimension_count"}) {
+    const JsonView stated = view[architecture.prefix().append(key)];
+    const bool is_free = key == "rope.dimension_count" && architecture.partial_rotary;
+    if (!is_free && !stated.is_null() && stated.integer() != head_dim)
       throw stated.error(ExitCode::kMismatch, "expected {}, as heads are wide, got {}: not supported",
                          head_dim, stated.describe());
   }
 }
 
-json make_config(const GgufFile& file, const Architecture& architecture) {
+/// How wide they are, and which layers have one: a flag each, or every layer but the last of so many.
+void put_windows(const JsonView& view, const GgufArchitecture& architecture, json& config) {
+  const std::string prefix = architecture.prefix();
+  const JsonView window = view[prefix + "attention.sliding_window"];
+  config["sliding_window"] = nullptr;
+  if (integer_or(window, 0, 0, std::numeric_limits<int32_t>::max()) > 0)
+    config["sliding_window"] = window.integer();
+  const JsonView pattern = view[prefix + "attention.sliding_window_pattern"];
+  if (pattern.is_null()) return;
+  if (!architecture.lists_windows)
+    throw pattern.error(ExitCode::kMismatch, "expected nothing, got {}: not supported", pattern.describe());
+  if (config["sliding_window"].is_null()) return;
+  const int64_t layers = view[prefix + "block_count"].integer(1, kLayersLimit.max);
+  const bool is_list = pattern.is_array();
+  if (is_list && std::cmp_not_equal(pattern.array_size(), layers))
+    throw pattern.error("expected {} flags, one a layer, got {}", layers, pattern.array_size());
+  const int64_t period = is_list ? 0 : pattern.integer(0, kLayersLimit.max);
+  json types = json::array();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const bool slides =
+        is_list ? pattern[static_cast<size_t>(layer)].boolean() : period == 0 || (layer + 1) % period != 0;
+    types.push_back(slides ? "sliding_attention" : "full_attention");
+  }
+  config["layer_types"] = std::move(types);
+}
+
+json make_config(const GgufFile& file, const GgufArchitecture& architecture) {
   const JsonView view = file.view();
-  const std::string prefix = std::string(architecture.name) + ".";
+  const std::string prefix = architecture.prefix();
   const int64_t vocabulary = count_tokens(file);
   json config = {{"vocab_size", vocabulary},
                  {"tie_word_embeddings", file.find("output.weight") == nullptr},
                  {"eos_token_id", read_ends(file, vocabulary)}};
-  for (const Renamed& each : kRenamed) {
-    const JsonView value = view[prefix + each.key];
-    if (!value.is_null()) config[each.member] = file.metadata()[prefix + each.key];
-  }
+  put_renamed(file, prefix, config);
   const int64_t num_experts = integer_or(view[prefix + "expert_count"], 0, 0, kExpertsLimit.max);
   const char* const family = num_experts > 0 ? architecture.mixture : architecture.family;
   if (family == nullptr) {
@@ -176,15 +121,14 @@ json make_config(const GgufFile& file, const Architecture& architecture) {
   const int64_t head_dim =
       integer_or(view[prefix + "attention.key_length"], hidden / heads, 1, kHiddenLimit.max);
   config["head_dim"] = head_dim;
-  check_widths(view, prefix, head_dim);
+  check_widths(view, architecture, head_dim);
   const JsonView theta = view[prefix + "rope.freq_base"];
-  config["rope_scaling"] = gguf_rope_scaling(file, prefix, theta.is_null() ? 1e4 : theta.number(), head_dim);
-  const JsonView window = view[prefix + "attention.sliding_window"];
-  config["sliding_window"] = nullptr;
-  if (integer_or(window, 0, 0, std::numeric_limits<int32_t>::max()) > 0)
-    config["sliding_window"] = window.integer();
+  config["rope_scaling"] =
+      gguf_rope_scaling(file, architecture, theta.is_null() ? 1e4 : theta.number(), head_dim);
+  put_windows(view, architecture, config);
   const JsonView bos = view["tokenizer.ggml.bos_token_id"];
   if (!bos.is_null()) config["bos_token_id"] = bos.integer(0, vocabulary - 1);
+  if (architecture.put_further != nullptr) architecture.put_further(file, config);
   return config;
 }
 
@@ -193,11 +137,11 @@ json make_config(const GgufFile& file, const Architecture& architecture) {
 HfConfig open_gguf_config(const std::filesystem::path& path) {
   const GgufFile file = GgufFile::open(path);
   return read_whole(file, [&] {
-    const Architecture& architecture = find_architecture(file);
-    const std::string prefix = std::string(architecture.name) + ".";
+    const GgufArchitecture& architecture = find_gguf_architecture(file);
+    const std::string prefix = architecture.prefix();
     HfConfig config =
         HfConfig::read(make_config(file, architecture), file.path(), find_gguf_quantization(file),
-                       [&](const std::string& member) { return key_of(prefix, member); });
+                       [&](const std::string& member) { return gguf_key_of(prefix, member); });
     config.checkpoint = make_gguf_checkpoint(config.facts, architecture.names);
     return config;
   });

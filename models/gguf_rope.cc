@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kAttentionFactor = "yarn_attn_factor";
 constexpr const char* kLogMultiplier = "yarn_log_multiplier";
 constexpr const char* kFactorsTensor = "rope_freqs.weight";
 constexpr double kLowFactor = 1;   // of all models that were published
@@ -83,14 +84,22 @@ json llama3_scaling(const GgufTensor& tensor, double theta, int64_t head_dim) {
           {"original_max_position_embeddings", static_cast<int64_t>(context)}};
 }
 
+/// Is it what config.json implies that says nothing?
+bool is_usual_attention_factor(const JsonView& stated, const JsonView& factor) {
+  const double usual = yarn_attention_factor(factor.number(kRopeFactorLimit.min, kRopeFactorLimit.max));
+  return std::abs(stated.number() / usual - 1) < kTolerance;
+}
+
 }  // namespace
 
-json gguf_rope_scaling(const GgufFile& file, const std::string& prefix, double theta, int64_t head_dim) {
+json gguf_rope_scaling(const GgufFile& file, const GgufArchitecture& architecture, double theta,
+                       int64_t head_dim) {
   for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"}) {
     if (file.find(name) != nullptr)
       throw file_error(ExitCode::kMismatch, file.path(), "{}: longrope is not supported", name);
   }
   const JsonView view = file.view();
+  const std::string prefix = architecture.prefix();
   const auto key = [&](const char* name) { return view[prefix + "rope.scaling." + name]; };
   const JsonView old_factor = view[prefix + "rope.scale_linear"];
   const JsonView factor = key("factor").is_null() ? old_factor : key("factor");
@@ -108,8 +117,12 @@ json gguf_rope_scaling(const GgufFile& file, const std::string& prefix, double t
     throw key("type").error(ExitCode::kMismatch, "expected none, linear or yarn, got {}: not supported",
                             in_quotes(type));
   }
-  for (const char* name : {"attn_factor", "yarn_attn_factor", "yarn_ext_factor", kLogMultiplier}) {
-    const bool is_default = key(name).is_null() || (name != kLogMultiplier && key(name).number() == 1);
+  const JsonView multiplier = key(kLogMultiplier);
+  for (const char* name : {"attn_factor", kAttentionFactor, "yarn_ext_factor", kLogMultiplier}) {
+    const bool is_multiplier = name == kLogMultiplier;
+    const bool is_default = key(name).is_null() || (!is_multiplier && key(name).number() == 1) ||
+                            (is_multiplier && architecture.states_mscale) ||
+                            (name == kAttentionFactor && is_usual_attention_factor(key(name), factor));
     if (!is_default)
       throw key(name).error(ExitCode::kMismatch, "expected nothing, got {}: not supported",
                             key(name).describe());
@@ -117,6 +130,7 @@ json gguf_rope_scaling(const GgufFile& file, const std::string& prefix, double t
   json scaling = {{"rope_type", "yarn"},
                   {"factor", factor.number()},
                   {"original_max_position_embeddings", key("original_context_length").integer()}};
+  if (!multiplier.is_null()) scaling.update({{"mscale", 1.0}, {"mscale_all_dim", multiplier.number()}});
   for (const char* name : {"beta_fast", "beta_slow"}) {
     const JsonView beta = key(fmt::format("yarn_{}", name).c_str());
     if (!beta.is_null()) scaling[name] = beta.number();

@@ -8,7 +8,10 @@
 #include <optional>
 
 #include "models/gguf.h"
+#include "models/gguf_architectures.h"
+#include "models/limits.h"
 #include "models/strict_json.h"
+#include "runtime/weights/tensor_values.h"
 
 namespace soliton {
 namespace {
@@ -228,6 +231,7 @@ void TensorSource::read_shards(const fs::path& index) {
 
 void TensorSource::read_gguf(const fs::path& path) {
   GgufFile file = GgufFile::open(path);
+  const bool has_offset = has_norm_offset(file);
   for (const GgufTensor& tensor : file.tensors()) {
     const auto place = tensors_.try_emplace(tensor.name).first;
     place->second = {.name = place->first,
@@ -235,8 +239,20 @@ void TensorSource::read_gguf(const fs::path& path) {
                      .shape = tensor.shape,
                      .data = tensor.data,
                      .file = &tensor.file->path()};
+    const bool is_norm = tensor.shape.size() == 1 && tensor.name.ends_with("norm.weight");
+    if (has_offset && is_norm && tensor.shape.front() <= kHiddenLimit.max) subtract_one(place->second);
   }
   files_ = std::move(file).take_files();
+}
+
+/// Of what bf16 has, 1 + weight is in F32 what it was made from, or so near to it that the difference is in bf16 too.
+void TensorSource::subtract_one(Tensor& norm) {
+  std::vector<float> values(static_cast<size_t>(norm.shape.front()));
+  read_floats(norm, 0, norm.shape.front(), values.data());
+  for (float& value : values) value -= 1;
+  const auto bytes = std::as_bytes(std::span(values));
+  norm.data = own_.emplace_back(bytes.begin(), bytes.end());
+  norm.dtype = DType::kF32;
 }
 
 const Tensor* TensorSource::find(std::string_view name) const {
@@ -268,7 +284,7 @@ void TensorSource::zero(std::string_view name) {
   if (found == tensors_.end()) {
     throw file_error(ExitCode::kMismatch, path_, "expected a tensor of this folder, got {}", name);
   }
-  found->second.data = zeros_.emplace_back(found->second.data.size());
+  found->second.data = own_.emplace_back(found->second.data.size());
 }
 
 std::vector<std::string_view> TensorSource::names() const {

@@ -18,7 +18,7 @@
 
 namespace soliton {
 
-/// One tensor inside a mapped file, or zeros in its stead. The data need not be aligned to its element.
+/// One tensor inside a mapped file, or what stands in its stead: zeros, or weights of norms that a GGUF file has 1 added to. The data need not be aligned to its element.
 struct Tensor {
   std::string_view name;
   DType dtype{};
@@ -62,10 +62,11 @@ class TensorSource {
   static Tensors read_header(const MappedFile& file);
   void read_shards(const std::filesystem::path& index);
   void read_gguf(const std::filesystem::path& path);
+  void subtract_one(Tensor& norm);
 
   std::string path_;
   std::vector<std::unique_ptr<const MappedFile>> files_;
-  std::vector<std::vector<std::byte>> zeros_;  // each is the data of one tensor
+  std::vector<std::vector<std::byte>> own_;  // each is the data of one tensor, which no file has
   Tensors tensors_;
 };
 

@@ -83,6 +83,45 @@ TEST_F(GgufConfig, HasTheFactsOfConfigJson) {
                facts_of("Qwen3MoeForCausalLM", qwen));
 }
 
+// What tests/verify/gguf_families_test.cc has not: what files leave out, or say otherwise.
+TEST_F(GgufConfig, KnowsWhatFilesOfFamiliesLeaveOut) {
+  const json gemma = {{"hidden_activation", "gelu_pytorch_tanh"}, {"query_pre_attn_scalar", 64}};
+  expect_facts(metadata("gemma2"), facts_of("Gemma2ForCausalLM", gemma));
+  json no_window = gemma;
+  no_window["sliding_window"] = nullptr;
+  no_window["layer_types"] = {"full_attention", "full_attention"};
+  expect_facts(metadata("gemma3"), facts_of("Gemma3ForCausalLM", no_window));
+  json windows = gemma;
+  windows.update({{"sliding_window", 64}, {"sliding_window_pattern", 2}});
+  const auto gemma3 = [] { return metadata("gemma3").key("gemma3.attention.sliding_window", 64); };
+  expect_facts(gemma3().key("gemma3.attention.sliding_window_pattern", 2),
+               facts_of("Gemma3ForCausalLM", windows));
+  EXPECT_NE(refusal(gemma3().key("gemma3.attention.sliding_window_pattern", std::vector<int32_t>{1}))
+                .find("gemma3.attention.sliding_window_pattern: expected 2 flags, one a layer, got 1"),
+            std::string::npos);
+  EXPECT_NE(refusal(metadata("qwen2").key("qwen2.attention.sliding_window_pattern", 2))
+                .find("qwen2.attention.sliding_window_pattern: expected nothing, got 2: not supported"),
+            std::string::npos);
+  EXPECT_NE(refusal(metadata("gemma3").key("gemma3.attn_logit_softcapping", 30.0f))
+                .find("attn_logit_softcapping: expected nothing, got 30"),
+            std::string::npos);
+  expect_facts(metadata("granite"), facts_of("GraniteForCausalLM", {{"attention_multiplier", 0.125}}));
+  EXPECT_NE(refusal(metadata("granite").key("granite.rope.scaling.finetuned", false))
+                .find("granite.rope.scaling.finetuned: expected true, got false"),
+            std::string::npos);
+  expect_facts(metadata("olmo2"), facts_of("Olmo2ForCausalLM"));
+  expect_facts(metadata("olmo2").key("olmo2.attention.sliding_window", 64),
+               facts_of("Olmo3ForCausalLM", {{"sliding_window", 64}, {"rope_local_base_freq", 500000.0}}));
+  expect_facts(metadata("mistral3"), facts_of("Ministral3ForCausalLM", {{"sliding_window", nullptr}}));
+  EXPECT_NE(refusal(metadata("mistral3").key("mistral3.attention.temperature_scale", 0.1f))
+                .find("mistral3.attention.temperature_scale: expected nothing where rope is not stretched"),
+            std::string::npos);
+  expect_facts(metadata("glm4").key("glm4.rope.dimension_count", 32),
+               facts_of("Glm4ForCausalLM", {{"attention_bias", false}}));
+  expect_facts(metadata("seed_oss").tensor("blk.0.attn_q.bias", GgufType::kF32, {1}, "1234"),
+               facts_of("SeedOssForCausalLM", {{"attention_out_bias", false}}));
+}
+
 TEST_F(GgufConfig, StretchesAsTheFileSays) {
   const auto scaled = [](const char* type) {
     return metadata("qwen2").key("qwen2.rope.scaling.type", type).key("qwen2.rope.scaling.factor", 4.0f);
@@ -174,10 +213,11 @@ TEST_F(GgufConfig, KnowsTheEndsOfAnswers) {
 
 TEST_F(GgufConfig, RefusesByTheNamesOfTheFile) {
   const std::string path = (folder_.path() / "m.gguf").string();
-  EXPECT_EQ(refusal(metadata("gemma3")),
-            "5 " + path +
-                ": general.architecture: expected one of llama, qwen2, qwen3, qwen3moe, "
-                "phi3, got \"gemma3\"");
+  EXPECT_EQ(
+      refusal(metadata("mamba")),
+      "5 " + path +
+          ": general.architecture: expected one of llama, qwen2, qwen3, qwen3moe, phi3, gemma2, gemma3, "
+          "granite, olmo2, smollm3, mistral3, exaone4, glm4, seed_oss, hunyuan-dense, got \"mamba\"");
   EXPECT_EQ(refusal(GgufBuilder()), "4 " + path + ": general.architecture: expected a string, got nothing");
   const auto refused_with = [&](const char* key, auto value) {
     GgufBuilder builder;

@@ -1,0 +1,87 @@
+// Families as GGUF files by the public writer: facts are those of config.json, and logits those that transformers gives.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "models/hf_config.h"
+#include "models/strict_json.h"
+#include "reference_model.h"
+#include "reference_python.h"
+#include "runtime/verify/host_model.h"
+#include "runtime/weights/model_tensors.h"
+#include "temporary_folder.h"
+
+namespace soliton {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr size_t kTokens = 42;  // beyond the goldens' windows
+
+const char* const kFamilies[] = {"gemma2", "gemma3_text", "granite",         "olmo2",
+                                 "olmo3",  "smollm3",     "ministral3",      "exaone4",
+                                 "glm4",   "seed_oss",    "hunyuan_v1_dense"};
+
+json golden_of(const std::string& family) {
+  return read_json(fs::path(SOLITON_SOURCE_DIR) / "tests" / "goldens" / "families" / (family + ".json"));
+}
+
+/// Facts of the file, but for what no key of such a file says: these are checked, and become those of config.json.
+ModelFacts known_facts(const std::string& family, ModelFacts facts, const ModelFacts& meant) {
+  if (family.starts_with("gemma")) {
+    EXPECT_EQ(facts.attention_scale, 1 / std::sqrt(static_cast<double>(meant.head_dim))) << family;
+    facts.attention_scale = meant.attention_scale;
+  }
+  EXPECT_NEAR(facts.rope_theta, meant.rope_theta, meant.rope_theta * 0x1p-24) << family;
+  facts.rope_theta = meant.rope_theta;
+  return facts;
+}
+
+/// As tests/reference_goldens_test.cc has it, with keys and values that are sums of two f16.
+const double kTolerance = 2.0 * std::sqrt(28672.0) * 0x1p-24 + 0x1p-16;
+
+void expect_transformers(const std::string& family, const fs::path& file) {
+  const json golden = golden_of(family);
+  HfConfig config = HfConfig::open(file);
+  const ModelFacts meant = HfConfig::read(golden["config"], "config.json", {}).facts;
+  config.facts = known_facts(family, config.facts, meant);
+  EXPECT_EQ(hash_facts(config.facts), hash_facts(meant)) << family;
+  const TensorSource source = TensorSource::open(file);
+  find_tensors(source, config.quantization_or_null(), config.facts, config.checkpoint);
+  config.facts.kv_bits = 32;
+  auto text = golden["prompt"].get<std::vector<int32_t>>();
+  const auto more = golden["tokens"].get<std::vector<int32_t>>();
+  text.insert(text.end(), more.begin(), more.end());
+  text.resize(kTokens);
+  const std::vector<float> logits = HostModel(source, config).logits(text, 0);
+  const auto vocabulary = static_cast<size_t>(config.facts.vocabulary);
+  for (const auto& [position, expected] : golden["logits"].items()) {
+    const size_t token = std::stoul(position);
+    for (size_t i = 0; token < kTokens && i < vocabulary; ++i)
+      ASSERT_NEAR(logits[token * vocabulary + i], expected[i].get<float>(), kTolerance) << family << position;
+  }
+}
+
+TEST(GgufFamilies, AgreeWithTransformers) {
+  if (!has_package("gguf"))
+    GTEST_SKIP() << reference_python() << " has no package gguf; set SOLITON_PYTHON to one that has";
+  const TemporaryFolder folder;
+  std::string arguments;
+  for (const std::string family : kFamilies) {
+    const json golden = golden_of(family);
+    const ModelFacts facts = HfConfig::read(golden["config"], "config.json", {}).facts;
+    const fs::path path = folder.path() / family;
+    write_hf_folder(random_weights(facts, golden["seed"].get<uint64_t>()), facts, path);
+    std::ofstream(path / "config.json") << golden["config"];
+    arguments += fmt::format("'{}' ", path.string());
+  }
+  ASSERT_EQ(run_script("gguf/make_families.py", arguments), 0);
+  for (const std::string family : kFamilies)
+    expect_transformers(family, folder.path() / family / "model.gguf");
+}
+
+}  // namespace
+}  // namespace soliton
