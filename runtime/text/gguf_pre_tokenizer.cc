@@ -21,6 +21,12 @@ constexpr const char* kTekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kGpt4o =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kSeed =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kDeepSeek3 =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kThreeDigits = R"(\p{N}{1,3})";
+constexpr const char* kHanAndKana = "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+";
 constexpr const char* kDigit = R"(\p{N})";
 
 struct Rule {
@@ -37,11 +43,13 @@ const std::vector<Rule>& rules() {
        .patterns = {kLlama3},
        .ignore_merges = true,
        .adds_bos = true},
-      {.names = {"dbrx", "smaug-bpe"}, .patterns = {kLlama3}},
+      {.names = {"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, .patterns = {kLlama3}},
       {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {kQwen2}, .composes = true},
       {.names = {"tekken"}, .patterns = {kTekken}, .ignore_merges = true, .adds_bos = true},
       {.names = {"gpt-4o", "llama4"}, .patterns = {kGpt4o}},
-      {.names = {"gpt-2", "phi-2", "mpt", "olmo"}, .patterns = {kGpt2}},
+      {.names = {"gpt-2", "phi-2", "mpt", "olmo", "exaone4", "granite-docling"}, .patterns = {kGpt2}},
+      {.names = {"seed-coder"}, .patterns = {kSeed}},
+      {.names = {"hunyuan-dense", "deepseek-v3"}, .patterns = {kThreeDigits, kHanAndKana, kDeepSeek3}},
       {.names = {"smollm", "starcoder", "refact", "command-r", "exaone"}, .patterns = {kDigit, kGpt2}},
       {.names = {"default"}, .patterns = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
   };

@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 import gguf
+from tokenizers import Regex, pre_tokenizers
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tokenizer"))
 
@@ -17,7 +18,13 @@ import make_cases
 import make_gguf
 import texts
 
-BYTE_LEVEL = {"llama": "llama-bpe", "qwen": "qwen2", "nemo": "tekken", "gpt2": "gpt-2", "smollm": "smollm"}
+SEED_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|"
+                r"\s+(?!\S)|\s+")
+DEEPSEEK_PATTERNS = (r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+                     r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+|"
+                     r" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+BYTE_LEVEL = {"llama": "llama-bpe", "qwen": "qwen2", "nemo": "tekken", "gpt2": "gpt-2", "smollm": "smollm", "seed": "seed-coder",
+              "hunyuan": "hunyuan-dense"}
 SHARE = 5  # of the texts that each tokenizer gets
 TOKEN_TYPES = gguf.TokenType
 
@@ -27,6 +34,16 @@ def as_files_can_say(document):
     for token in document["added_tokens"]:
         token["normalized"] = False
     return document
+
+
+def split_by(*patterns):
+    """A byte-level tokenizer whose words these cut, each what those before it have left."""
+    steps = [pre_tokenizers.Split(Regex(pattern), behavior="isolated") for pattern in patterns]
+    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
+    return families.to_json(families.byte_level(pre_tokenizers.Sequence(steps), 600))
+
+
+FAMILIES = families.FAMILIES | {"seed": lambda: split_by(SEED_PATTERN), "hunyuan": lambda: split_by(*DEEPSEEK_PATTERNS)}
 
 
 def vocabulary_size(document):
@@ -100,7 +117,7 @@ def main():
     (folder / "texts.bin").write_bytes(make_cases.number(len(all_texts)) + b"".join(map(make_cases.text_bytes, all_texts)))
     some, num_random = all_texts[::SHARE], count // SHARE // make_cases.RANDOM_SHARE
     for name, pre in BYTE_LEVEL.items():
-        document = as_files_can_say(families.FAMILIES[name]())
+        document = as_files_can_say(FAMILIES[name]())
         make_cases.write_cases(folder / name, document, some, num_random)
         write_gguf(folder / name / "model.gguf", lambda writer: make_gguf.add_tokenizer(
             writer, document, pre, vocabulary_size(document), False, None, None))

@@ -89,6 +89,19 @@ TEST_F(GgufText, TheHighestScoreIsMergedFirst) {
   EXPECT_EQ(second.decode(second.encode("ab a")), "ab a");
 }
 
+TEST_F(GgufText, OfGemmaRunsOfSpacesAreTokens) {
+  GgufBuilder builder;
+  builder.key("general.architecture", "gemma3").key("tokenizer.ggml.model", "llama");
+  builder
+      .key("tokenizer.ggml.tokens", Texts{"<unk>", "<bos>", "\u2581", "a", "  ", "   ", "\u2581a", "<0x0A>"})
+      .key("tokenizer.ggml.token_type", Integers{2, 3, 1, 1, 4, 4, 1, 6})
+      .key("tokenizer.ggml.scores", Floats{0, 0, -1000, -1, -1000, -1000, -2, 0})
+      .key("tokenizer.ggml.add_space_prefix", false);
+  const Tokenizer tokenizer = open(builder);
+  EXPECT_EQ(tokenizer.encode("a a   a  \n"), (std::vector<int>{3, 6, 5, 3, 4, 7}));
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("a a   a  \n")), "a a   a  \n");
+}
+
 TEST_F(GgufText, OfPhi3TakesSpacesAlong) {
   const Floats scores = {0, 0, 0, -3, -4, -5, -2, -1, 0};
   EXPECT_NE(open(sentence_piece().key("tokenizer.ggml.scores", scores)).encode("<|user|>  a", true),
