@@ -248,8 +248,8 @@ void check_weights(const StatedFacts& stated) {
   if (facts.weight_block != 0 && facts.weight_group < 0)
     refuse(&ModelFacts::weight_group, "groups where there are blocks");
   if (facts.further_e2m1 != 0) {
-    if (facts.further_bits != 4 || has_integers(facts))
-      refuse(&ModelFacts::further_bits, "4 for E2M1, and layers in bf16");
+    if (facts.further_bits != 4 || facts.weight_bits == 4)
+      refuse(&ModelFacts::further_bits, "4 for E2M1, and layers in other bits");
     if (facts.further_group != 0 || facts.further_minima != 0 || facts.further_block != 0)
       refuse(&ModelFacts::further_group, "0 for E2M1, whose groups are of 32");
   } else if (facts.further_bits != 0) {

@@ -31,14 +31,15 @@ struct LinearRows {
       0;  // if not 0, the tensor is one of several linear layers: [num_layers][rows of each][tensor_columns]
   int64_t step = 1;  // from one row to the next
   TensorForm form = TensorForm::kRows;
+  bool has_dots = false;    // its tensors are called as a single layer's are, although they have several
   int64_t paired_rows = 0;  // see stored_row(), likewise
   int64_t paired_dims = 0;
 
   /// What stands behind the name in that of the weights' tensor, and in that of the biases'.
   const char* suffix() const {
-    return form == TensorForm::kMxfp4 ? "_blocks" : num_layers == 0 ? ".weight" : "";
+    return form == TensorForm::kMxfp4 ? "_blocks" : num_layers == 0 || has_dots ? ".weight" : "";
   }
-  const char* bias_suffix() const { return num_layers == 0 ? ".bias" : "_bias"; }
+  const char* bias_suffix() const { return num_layers == 0 || has_dots ? ".bias" : "_bias"; }
   std::vector<int64_t> tensor_shape() const {
     if (num_layers == 0) return {tensor_rows, tensor_columns};
     if (form == TensorForm::kColumns) return {num_layers, tensor_columns, tensor_rows / num_layers};

@@ -116,6 +116,12 @@ void put_glm4(const GgufFile& file, json& config) {
       dims.is_null() ? 1.0 : static_cast<double>(dims.integer(2, head_dim)) / static_cast<double>(head_dim);
 }
 
+/// As the model was trained: llama.cpp rounds the bounds of YaRN's ramp.
+void put_gpt_oss(const GgufFile& /*file*/, json& config) {
+  config["attention_bias"] = true;
+  if (config["rope_scaling"].is_object()) config["rope_scaling"]["truncate"] = false;
+}
+
 constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "llama",
                      .family = "LlamaForCausalLM",
@@ -166,6 +172,15 @@ constexpr std::array kArchitectures = {
                      .names = {.ffn_norm = "post_attention_norm"},
                      .put_further = put_biases},
     GgufArchitecture{.name = "hunyuan-dense", .family = "HunYuanDenseV1ForCausalLM"},
+    GgufArchitecture{.name = "gpt-oss",
+                     .mixture = "GptOssForCausalLM",
+                     .expert_ffn = "intermediate_size",
+                     .expert_ffn_key = "expert_feed_forward_length",
+                     .num_experts = "num_local_experts",
+                     .names = {.ffn_norm = "post_attention_norm", .router_bias = "ffn_gate_inp.bias"},
+                     .lists_windows = true,
+                     .mxfp4_experts = true,
+                     .put_further = put_gpt_oss},
 };
 
 const GgufArchitecture* find_by_name(std::string_view name) {

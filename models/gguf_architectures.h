@@ -14,6 +14,7 @@ struct GgufNames {
   Projections projections = Projections::kApart;
   bool pairs = false;                 // rows of q and k stand as pairs that are rotated, see stored_row()
   const char* ffn_norm = "ffn_norm";  // the norm before the feed-forward network, where none is behind blocks
+  const char* router_bias = "exp_probs_b.bias";  // all of its name
 };
 
 struct GgufArchitecture {
@@ -27,6 +28,7 @@ struct GgufArchitecture {
   bool lists_windows = false;   // layers differ in them
   bool norm_offset = false;     // norms are stored with the 1 that is added to them
   bool partial_rotary = false;  // rope.dimension_count may be fewer than a head's
+  bool mxfp4_experts = false;   // experts may be in MXFP4
   bool states_mscale = false;   // rope.scaling.yarn_log_multiplier is mscale_all_dim, of an mscale of 1
   /// Puts what only this architecture says into what config.json would say.
   void (*put_further)(const GgufFile& file, nlohmann::json& config) = nullptr;

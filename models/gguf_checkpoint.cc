@@ -42,14 +42,15 @@ void add_mixture(const ModelFacts& facts, std::vector<LinearStack>& stacks) {
                            .rows = rows,
                            .tensor_rows = count * rows,
                            .tensor_columns = stack.columns,
-                           .num_layers = count});
+                           .num_layers = count,
+                           .has_dots = true});
   };
   LinearStack gate_up = {.parts = {}, .columns = facts.hidden};
   LinearStack down = {.parts = {}, .columns = facts.expert_ffn};
   for (int64_t expert = 0; expert < count; ++expert) {
-    add(gate_up, "ffn_gate_exps.weight", facts.expert_ffn, expert);
-    add(gate_up, "ffn_up_exps.weight", facts.expert_ffn, expert);
-    add(down, "ffn_down_exps.weight", facts.hidden, expert);
+    add(gate_up, "ffn_gate_exps", facts.expert_ffn, expert);
+    add(gate_up, "ffn_up_exps", facts.expert_ffn, expert);
+    add(down, "ffn_down_exps", facts.hidden, expert);
   }
   stacks.push_back(one("ffn_gate_inp", count, facts.hidden));
   stacks.push_back(std::move(gate_up));
@@ -83,7 +84,8 @@ Checkpoint make_gguf_checkpoint(const ModelFacts& facts, const GgufNames& names)
                            .other_stacks = {},
                            .norms = {},
                            .head_norms = {"attn_q_norm", "attn_k_norm"},
-                           .router_bias = "exp_probs_b.bias",
+                           .router_bias = names.router_bias,
+                           .sinks = "attn_sinks.weight",
                            .layers_prefix = "blk."};
   std::vector<LinearStack>& stacks = checkpoint.stacks;
   for (int kind = 0; kind < graph.once(); ++kind) {

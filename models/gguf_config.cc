@@ -19,6 +19,9 @@ using nlohmann::json;
 /// Ends of a turn or a text that instruct models are known for, whatever else the file says.
 constexpr std::array kEnds = {"<|eot_id|>",    "<|im_end|>",      "<|end|>",       "<|eom_id|>",
                               "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "<|EOT|>"};
+/// gpt-oss ends a message by <|end|>, and goes on: answers end by these two.
+constexpr std::array<std::string_view, 2> kHarmonyEnds = {"<|return|>", "<|call|>"};
+constexpr std::string_view kMessageEnd = "<|end|>";
 constexpr int kControlToken = 3;
 constexpr int kUserToken = 4;
 
@@ -41,11 +44,16 @@ json read_ends(const GgufFile& file, int64_t vocabulary) {
   const JsonView tokens = view["tokenizer.ggml.tokens"];
   const JsonView types = view["tokenizer.ggml.token_type"];
   if (tokens.is_null() || types.is_null()) return ends;
+  const bool is_harmony = view["general.architecture"].string() == "gpt-oss";
   const size_t count = std::min({tokens.array_size(), types.array_size(), static_cast<size_t>(vocabulary)});
   for (size_t i = 0; i < count; ++i) {
     const int64_t type = types[i].integer();
     if (type != kControlToken && type != kUserToken) continue;
-    if (std::ranges::find(kEnds, tokens[i].string()) != kEnds.end()) ends.push_back(static_cast<int64_t>(i));
+    const std::string& token = tokens[i].string();
+    const bool is_end =
+        std::ranges::find(kEnds, token) != kEnds.end() && !(is_harmony && token == kMessageEnd);
+    const bool is_harmony_end = is_harmony && std::ranges::find(kHarmonyEnds, token) != kHarmonyEnds.end();
+    if (is_end || is_harmony_end) ends.push_back(static_cast<int64_t>(i));
   }
   return ends;
 }
@@ -139,9 +147,11 @@ HfConfig open_gguf_config(const std::filesystem::path& path) {
   return read_whole(file, [&] {
     const GgufArchitecture& architecture = find_gguf_architecture(file);
     const std::string prefix = architecture.prefix();
-    HfConfig config =
-        HfConfig::read(make_config(file, architecture), file.path(), find_gguf_quantization(file),
-                       [&](const std::string& member) { return gguf_key_of(prefix, member); });
+    const bool mxfp4_experts = architecture.mxfp4_experts && has_mxfp4_experts(file);
+    json members = make_config(file, architecture);
+    if (mxfp4_experts) members["quantization_config"] = {{"quant_method", "mxfp4"}};
+    HfConfig config = HfConfig::read(members, file.path(), find_gguf_quantization(file, mxfp4_experts),
+                                     [&](const std::string& member) { return gguf_key_of(prefix, member); });
     config.checkpoint = make_gguf_checkpoint(config.facts, architecture.names);
     return config;
   });

@@ -68,11 +68,16 @@ std::optional<std::pair<int, MatrixRole>> find_role(std::string_view name) {
   return std::pair(layer, found->role);
 }
 
+bool is_of_experts(const GgufTensor& tensor) {
+  return tensor.name.starts_with(kLayers) && tensor.name.ends_with("_exps.weight");
+}
+
 /// Those of the layers that have blocks; of a matrix of several tensors a format that holds all.
-std::vector<Matrix> find_matrices(const GgufFile& file) {
+std::vector<Matrix> find_matrices(const GgufFile& file, bool mxfp4_experts) {
   std::map<std::pair<int, MatrixRole>, Matrix> matrices;
   for (const GgufTensor& tensor : file.tensors()) {
     if (is_float(tensor.type)) continue;
+    if (mxfp4_experts && tensor.type == GgufType::kMXFP4 && is_of_experts(tensor)) continue;
     const auto place = find_role(tensor.name);
     if (!place) {
       if (tensor.name.starts_with(kLayers) && tensor.shape.size() > 1)
@@ -131,8 +136,23 @@ bool holds(const WeightFormat& format, GgufType type) {
   return own && join_formats(format, *own) == format;
 }
 
-std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file) {
-  const std::vector<Matrix> matrices = find_matrices(file);
+bool has_mxfp4_experts(const GgufFile& file) {
+  const GgufTensor* other = nullptr;
+  bool has_some = false;
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (!is_of_experts(tensor)) continue;
+    if (tensor.type == GgufType::kMXFP4) {
+      has_some = true;
+    } else {
+      other = &tensor;
+    }
+  }
+  if (has_some && other != nullptr) refuse(file.path(), *other, "MXFP4, as other experts have");
+  return has_some;
+}
+
+std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file, bool mxfp4_experts) {
+  const std::vector<Matrix> matrices = find_matrices(file, mxfp4_experts);
   const GgufTensor* const output = file.find("output.weight");
   const GgufTensor* const lm_head = output != nullptr ? output : file.find("token_embd.weight");
   if (matrices.empty()) {
@@ -161,6 +181,8 @@ std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file) {
     add(*lm_head, own);
     formats.lm_head = own.bits() == bits ? *most : *further;
   }
+  if (mxfp4_experts && further)
+    refuse(file.path(), *matrices.front().tensor, "one type beside the experts' MXFP4");
   formats.most = *most;
   formats.further = further.value_or(WeightFormat{});
   // What joins several may have more bits than each that it was told apart by, and lm_head's is the whole of it.

@@ -19,9 +19,12 @@ std::optional<WeightFormat> join_formats(const WeightFormat& a, const WeightForm
 /// Does a format hold exactly what tensors of this type do?
 bool holds(const WeightFormat& format, GgufType type);
 
+/// Whether experts are in MXFP4. Throws Error (kMismatch), which names a tensor, if only some are.
+bool has_mxfp4_experts(const GgufFile& file);
+
 /// How the matrices of the layers, and lm_head's, are quantised: two formats at most, told apart by their bits. Each matrix of a
-/// layer that is made of several tensors has a format that holds all of them. Nothing if layers are floats. Throws Error
+/// layer that is made of several tensors has a format that holds all of them; experts in MXFP4 play no part where an architecture may have them. Nothing if layers are floats. Throws Error
 /// (kMismatch), which names a tensor, where no two formats hold all.
-std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file);
+std::optional<QuantizationConfig> find_gguf_quantization(const GgufFile& file, bool mxfp4_experts);
 
 }  // namespace soliton

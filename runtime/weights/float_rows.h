@@ -21,7 +21,7 @@ class FloatRows {
   /// Throws Error (kMismatch) if the tensor is absent, of another shape or of another type.
   FloatRows(const TensorSource& source, const std::string& name, const LinearRows& rows);
 
-  bool is_mxfp4() const { return form_ == TensorForm::kMxfp4; }
+  bool is_mxfp4() const { return form_ == TensorForm::kMxfp4 || has_blocks_; }
   bool is_same(const FloatRows& other) const { return tensor_ == other.tensor_; }
 
   /// Where the row's values of bf16 lie side by side, from column `first` on; null if they have to be read.
@@ -36,10 +36,13 @@ class FloatRows {
 
  private:
   void read_columns(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const;
+  void read_plain_codes(int64_t row, int64_t first, int64_t count, uint8_t* codes, uint8_t* exponents) const;
+  void read_block_codes(int64_t row, int64_t first, int64_t count, uint8_t* codes, uint8_t* exponents) const;
   void read_mxfp4(int64_t row, int64_t first, int64_t count, uint16_t* values) const;
 
   const Tensor* tensor_ = nullptr;
-  const Tensor* scales_ = nullptr;  // of MXFP4
+  const Tensor* scales_ = nullptr;  // of MXFP4, unless
+  bool has_blocks_ = false;         // each block has its own, as GGUF files do
   TensorForm form_ = TensorForm::kRows;
   int64_t columns_ = 0;
   int64_t layer_rows_ = 0;  // of each linear layer

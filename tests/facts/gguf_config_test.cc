@@ -32,6 +32,17 @@ GgufBuilder metadata(const std::string& architecture) {
   return builder;
 }
 
+GgufBuilder gpt_oss() {
+  GgufBuilder builder = metadata("gpt-oss");
+  return builder.key("gpt-oss.expert_count", 4)
+      .key("gpt-oss.expert_used_count", 2)
+      .key("gpt-oss.expert_feed_forward_length", 128)
+      .key("gpt-oss.attention.sliding_window", 128)
+      .key("gpt-oss.rope.scaling.type", "yarn")
+      .key("gpt-oss.rope.scaling.factor", 32.0f)
+      .key("gpt-oss.rope.scaling.original_context_length", 4096);
+}
+
 const json kConfig = json::parse(R"({"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
   "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 40,
   "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": true})");
@@ -207,6 +218,12 @@ TEST_F(GgufConfig, KnowsTheEndsOfAnswers) {
   const HfConfig config = open(builder);
   EXPECT_EQ(config.eos_ids, (std::vector<int>{1, 3}));  // the last is no special token
   EXPECT_EQ(config.bos_id, 0);
+  GgufBuilder harmony = gpt_oss();
+  harmony
+      .key("tokenizer.ggml.tokens",
+           std::vector<std::string>{"<|endoftext|>", "<|end|>", "<|return|>", "<|call|>"})
+      .key("tokenizer.ggml.token_type", std::vector<int32_t>{3, 3, 3, 3});
+  EXPECT_EQ(open(harmony).eos_ids, (std::vector<int>{0, 2, 3}));  // a message ends, and another one begins
   builder.key("tokenizer.ggml.eot_token_id", 40);
   EXPECT_NE(refusal(builder).find("tokenizer.ggml.eot_token_id: expected"), std::string::npos);
 }
@@ -217,7 +234,8 @@ TEST_F(GgufConfig, RefusesByTheNamesOfTheFile) {
       refusal(metadata("mamba")),
       "5 " + path +
           ": general.architecture: expected one of llama, qwen2, qwen3, qwen3moe, phi3, gemma2, gemma3, "
-          "granite, olmo2, smollm3, mistral3, exaone4, glm4, seed_oss, hunyuan-dense, got \"mamba\"");
+          "granite, olmo2, smollm3, mistral3, exaone4, glm4, seed_oss, hunyuan-dense, gpt-oss, got "
+          "\"mamba\"");
   EXPECT_EQ(refusal(GgufBuilder()), "4 " + path + ": general.architecture: expected a string, got nothing");
   const auto refused_with = [&](const char* key, auto value) {
     GgufBuilder builder;
@@ -269,6 +287,18 @@ TEST_F(GgufConfig, RefusesMatricesThatNoKernelComputesWith) {
          "blk.0.attn_v.weight: expected a type that one format holds with those of other tensors, got Q6_K: "
          "no kernel");
   EXPECT_EQ(refusal(with("not_read.weight", GgufType::kQ6_K)), "no error");
+  const auto experts = [](const char* name, GgufType type) {
+    const GgufTypeFacts& facts = gguf_type(type);
+    return gpt_oss()
+        .tensor("blk.0.ffn_gate_exps.weight", GgufType::kMXFP4, {1, 1, 32}, std::string(17, '\0'))
+        .tensor(name, type, {1, facts.block_columns}, std::string(facts.block_bytes, '\0'))
+        .tensor("blk.1.attn_q.weight", GgufType::kQ8_0, {1, 32}, std::string(34, '\0'));
+  };
+  expect(refusal(experts("blk.0.ffn_up_exps.weight", GgufType::kQ8_0)),
+         "blk.0.ffn_up_exps.weight: expected MXFP4, as other experts have, got Q8_0: no kernel");
+  expect(refusal(experts("blk.0.attn_v.weight", GgufType::kQ5_0)),
+         "expected one type beside the experts' MXFP4, got Q5_0: no kernel");
+  expect(refusal(with("blk.0.ffn_down_exps.weight", GgufType::kMXFP4)), "got MXFP4: no kernel");
 }
 
 // As llama.cpp mixes Q4_K_M, and what one matrix has of both becomes.

@@ -488,7 +488,7 @@ TEST(ModelConfig, RefusesImpossibleMixesOfIntegers) {
   EXPECT_NE(changed("[0, 1]", "[-1]").find("expected numbers of layers below"), std::string::npos);
   EXPECT_NE(changed("symmetric: true", "symmetric: false").find("expected symmetric weights of 4 bits"),
             std::string::npos);
-  EXPECT_NE(changed("    group: 16", "    e2m1: true").find("expected 4 for E2M1, and layers in bf16"),
+  EXPECT_NE(changed("    group: 16", "    e2m1: true").find("expected 4 for E2M1, and layers in other bits"),
             std::string::npos);
   EXPECT_NE(changed("    down", "    up").find("got an unknown key"), std::string::npos);
 }

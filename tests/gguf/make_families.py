@@ -3,6 +3,7 @@
 
 Each has a config.json of its family, as transformers 5 writes it, and tensors under the names that most families give theirs:
 tests/goldens/make_families.py. FOLDER/model.gguf is written. Names of tensors and keys are the package's.
+Of gpt-oss, whose experts are in MXFP4, FOLDER/q8.gguf has the other matrices in Q8_0, as published files have them.
 """
 
 import json
@@ -18,10 +19,11 @@ ARCHITECTURES = {
     "gemma2": gguf.MODEL_ARCH.GEMMA2, "gemma3_text": gguf.MODEL_ARCH.GEMMA3, "granite": gguf.MODEL_ARCH.GRANITE,
     "olmo2": gguf.MODEL_ARCH.OLMO2, "olmo3": gguf.MODEL_ARCH.OLMO2, "smollm3": gguf.MODEL_ARCH.SMOLLM3,
     "ministral3": gguf.MODEL_ARCH.MISTRAL3, "exaone4": gguf.MODEL_ARCH.EXAONE4, "glm4": gguf.MODEL_ARCH.GLM4,
-    "seed_oss": gguf.MODEL_ARCH.SEED_OSS, "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
+    "gpt_oss": gguf.MODEL_ARCH.GPT_OSS, "seed_oss": gguf.MODEL_ARCH.SEED_OSS, "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
 }
 PERMUTED = {"granite", "smollm3", "ministral3"}
 LISTS_WINDOWS = {"gemma3_text", "olmo3", "exaone4"}
+TYPES = gguf.GGMLQuantizationType
 GLM_NORMS = {"post_attention_layernorm": "post_self_attn_layernorm", "pre_feedforward_layernorm": "post_attention_layernorm",
              "post_feedforward_layernorm": "post_mlp_layernorm"}
 
@@ -32,7 +34,7 @@ def head_dim(config):
 
 def add_rope(writer, config, family):
     """Of layers without a window, and of those with one."""
-    rope = config["rope_parameters"]
+    rope = config.get("rope_parameters") or config["rope_scaling"] | {"rope_theta": config["rope_theta"]}
     main = rope.get("full_attention", rope)
     theta = main["rope_theta"]
     if "alpha" in main:
@@ -72,6 +74,10 @@ def add_config(writer, config, family):
         writer.add_sliding_window(config["sliding_window"])
     if family in LISTS_WINDOWS:
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
+    if family == "gpt_oss":
+        writer.add_expert_count(config["num_local_experts"])
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(config["intermediate_size"])
     if family == "gemma2":
         writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
@@ -105,6 +111,33 @@ def as_glm4(tensors, config):
             yield name.replace(last, GLM_NORMS.get(last, last)), weights
 
 
+def mxfp4(blocks, scales):
+    """Blocks of 17 bytes: the scale, and values so that a byte has columns j and j + 16, not 2 j and 2 j + 1."""
+    codes = numpy.stack([blocks & 15, blocks >> 4], axis=-1).reshape(*blocks.shape[:-1], 32)
+    data = numpy.concatenate([scales[..., None], codes[..., :16] | codes[..., 16:] << 4], axis=-1)
+    return data.reshape(*data.shape[:-2], -1)
+
+
+def as_gpt_oss(tensors):
+    """Gate and up apart, and named as the package knows them; of experts in MXFP4 the bytes."""
+    for name, values in tensors.items():
+        last = name.split(".")[-1]
+        if last.endswith("_scales"):
+            continue
+        if last.endswith("_blocks"):
+            values = mxfp4(values, tensors[name.replace("_blocks", "_scales")])
+        if last == "sinks":
+            yield name + ".weight", values
+        elif last.startswith("gate_up_proj"):
+            suffix = ".bias" if last.endswith("_bias") else ".weight"
+            for i, part in enumerate(("gate_proj", "up_proj")):
+                yield name.replace(last, part + suffix), values[:, i::2]
+        elif last.startswith("down_proj"):
+            yield name.replace(last, "down_proj" + (".bias" if last.endswith("_bias") else ".weight")), values
+        else:
+            yield name, values
+
+
 def stored(name, weights, config, family):
     """As converters change them."""
     if family.startswith("gemma") and name.endswith("norm.weight"):
@@ -114,21 +147,32 @@ def stored(name, weights, config, family):
     return weights
 
 
-def write(folder):
+def adapted(tensors, config, family):
+    if family == "glm4":
+        return as_glm4(tensors, config)
+    return as_gpt_oss(tensors) if family == "gpt_oss" else tensors.items()
+
+
+def write(folder, file, matrices):
+    """The type of matrices of floats is given, but for routers and embeddings."""
     config = json.loads((folder / "config.json").read_text())
     family = config["model_type"]
     architecture = ARCHITECTURES[family]
-    writer = gguf.GGUFWriter(str(folder / "model.gguf"), gguf.MODEL_ARCH_NAMES[architecture])
+    writer = gguf.GGUFWriter(str(folder / file), gguf.MODEL_ARCH_NAMES[architecture])
     add_config(writer, config, family)
     names = gguf.get_tensor_name_map(architecture, config["num_hidden_layers"])
     tensors = dict(make_gguf.read_tensors(folder))
-    for name, weights in as_glm4(tensors, config) if family == "glm4" else tensors.items():
+    for name, weights in adapted(tensors, config, family):
         to = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if to is None and name == "lm_head.weight":
             to = "output.weight"  # Gemma 2's is the embedding, but not that of the golden
         assert to is not None, name
+        if weights.dtype == numpy.uint8:
+            writer.add_tensor(to, weights, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+            continue
         weights = stored(name, weights, config, family)
-        kind = gguf.GGMLQuantizationType.F32 if weights.ndim == 1 else gguf.GGMLQuantizationType.BF16
+        is_vector = weights.ndim == 1 or name.endswith(".bias") or "router" in name
+        kind = TYPES.F32 if is_vector else TYPES.BF16 if name.startswith("model.embed") else matrices
         writer.add_tensor(to, gguf.quants.quantize(weights, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -136,5 +180,7 @@ def write(folder):
     writer.close()
 
 
-for each in sys.argv[1:]:
-    write(pathlib.Path(each))
+for each in map(pathlib.Path, sys.argv[1:]):
+    write(each, "model.gguf", TYPES.BF16)
+    if json.loads((each / "config.json").read_text())["model_type"] == "gpt_oss":
+        write(each, "q8.gguf", TYPES.Q8_0)

@@ -25,15 +25,18 @@ TOKEN_TYPES = gguf.TokenType
 
 
 def read_tensors(folder):
-    """Names and float32 values."""
+    """Names and float32 values, or bytes."""
     data = (folder / "model.safetensors").read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        assert entry["dtype"] == "BF16", entry["dtype"]
         begin, end = entry["data_offsets"]
+        if entry["dtype"] == "U8":
+            yield name, numpy.frombuffer(data[8 + size + begin:8 + size + end], dtype=numpy.uint8).reshape(entry["shape"])
+            continue
+        assert entry["dtype"] == "BF16", entry["dtype"]
         bits = numpy.frombuffer(data[8 + size + begin:8 + size + end], dtype=numpy.uint16)
         yield name, (bits.astype(numpy.uint32) << 16).view(numpy.float32).reshape(entry["shape"])
 

@@ -9,7 +9,9 @@
 #include "models/strict_json.h"
 #include "reference_model.h"
 #include "reference_python.h"
+#include "runtime/engine/engine.h"
 #include "runtime/verify/host_model.h"
+#include "runtime/verify/verify.h"
 #include "runtime/weights/model_tensors.h"
 #include "temporary_folder.h"
 
@@ -81,6 +83,35 @@ TEST(GgufFamilies, AgreeWithTransformers) {
   ASSERT_EQ(run_script("gguf/make_families.py", arguments), 0);
   for (const std::string family : kFamilies)
     expect_transformers(family, folder.path() / family / "model.gguf");
+}
+
+/// Of the first tokens after a prompt.
+std::vector<float> logits_of(const char* kernel, const fs::path& model) {
+  Engine engine(KernelLibrary::open(fmt::format(SOLITON_TEST_KERNELS "/{}.so", kernel)), {.context = 64});
+  const HfConfig config = HfConfig::open(model);
+  const TensorSource source = TensorSource::open(model);
+  EXPECT_EQ(hash_facts(config.facts), hash_facts(engine.library().model().facts)) << model;
+  engine.load(find_tensors(source, config.quantization_or_null(), config.facts, config.checkpoint), nullptr);
+  engine.reset_tree();
+  const Verdict verdict = verify(engine, source, config, verification_prompt(config));
+  EXPECT_TRUE(verdict.agrees) << verdict.line;
+  engine.reset_tree();
+  const std::vector<int32_t> prompt = {1, 5, 3, 7, 2};
+  return engine.decode({.tokens = prompt, .max_tokens = 2, .want_logits = true}).logits;
+}
+
+TEST(GgufFamilies, OfGptOssHaveTheirExpertsInMxfp4) {
+  if (!has_package("gguf"))
+    GTEST_SKIP() << reference_python() << " has no package gguf; set SOLITON_PYTHON to one that has";
+  const TemporaryFolder folder;
+  const KernelLibrary library = KernelLibrary::open(SOLITON_TEST_KERNELS "/mixture-mxfp4-5.so");
+  const ModelFacts facts = library.model().facts;
+  write_hf_folder(random_weights(facts, 3), facts, folder.path());
+  ASSERT_EQ(run_script("gguf/make_families.py", "'" + folder.path().string() + "'"), 0);
+  const std::vector<float> expected = logits_of("mixture-mxfp4-5", folder.path());
+  EXPECT_FALSE(expected.empty());
+  EXPECT_EQ(logits_of("mixture-mxfp4-5", folder.path() / "model.gguf"), expected);
+  logits_of("mixture-q8-mxfp4-4", folder.path() / "q8.gguf");
 }
 
 }  // namespace

@@ -273,6 +273,7 @@ std::optional<QuantizedLinear> find_blocks(const TensorSource& source, const std
   const Tensor* const whole = source.find(prefix);
   const Tensor* const found = whole != nullptr ? whole : source.find(prefix + ".weight");
   if (found == nullptr || !block_type(found->dtype)) return std::nullopt;
+  if (*block_type(found->dtype) == GgufType::kMXFP4) return std::nullopt;  // see FloatRows
   const int64_t all = found->shape.empty() ? 0 : found->shape.back();
   const int64_t all_rows =
       std::accumulate(found->shape.begin(), found->shape.end() - (found->shape.empty() ? 0 : 1), int64_t{1},
