@@ -13,8 +13,9 @@
 
 namespace soliton {
 
-/// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order.
-enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf };
+/// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order. Rounded: nobody, its floats are rounded
+/// as they are loaded, see weight_rounding.h.
+enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf, kRounded };
 
 /// What GPTQ stores for a zero point: the zero less one, or the zero itself.
 enum class ZeroFormat { kV1, kV2 };

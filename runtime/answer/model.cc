@@ -7,6 +7,7 @@
 #include "models/error.h"
 #include "models/gguf.h"
 #include "models/model_config.h"
+#include "models/weight_rounding.h"
 #include "runtime/answer/emulation.h"
 #include "runtime/answer/generator.h"
 #include "runtime/answer/open_draft.h"
@@ -115,6 +116,12 @@ bool is_emulation(const std::string& kernel) {
   return !kernel.empty() && KernelLibrary::open(kernel).model().compute_capability == 0;
 }
 
+HfConfig open_config(const Options& options) {
+  HfConfig config = HfConfig::open(options.model);
+  round_weights(options.weights, config);
+  return config;
+}
+
 }  // namespace
 
 Sampling Options::sampling(const Sampling& defaults) const {
@@ -127,7 +134,7 @@ Sampling Options::sampling(const Sampling& defaults) const {
 }
 
 TextSide::TextSide(const Options& options)
-    : config(HfConfig::open(options.model)),
+    : config(open_config(options)),
       tokenizer(Tokenizer::open(options.model)),
       prompter(Prompter::open(tokenizer, options.model, options.template_file, options.raw)),
       style{.stop_tokens = options.ignore_stop ? std::vector<int>{} : config.eos_ids,

@@ -15,6 +15,8 @@ namespace soliton {
 
 struct Options {
   std::string model;
+  std::string weights =
+      {};          // q8 or q4: what the layers are rounded to, see weight_rounding.h; empty: they are not
   HubOptions hub;  // of models that are named as on Hugging Face
   std::optional<std::string> prompt;
   std::string prompt_file;    // the prompt's, if not empty

@@ -10,6 +10,7 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
+#include "models/weight_rounding.h"
 #include "runtime/bench/decoding.h"
 #include "runtime/bench/edge.h"
 #include "runtime/bench/options.h"
@@ -44,6 +45,7 @@ std::unique_ptr<Model> open_model(const BenchOptions& options) {
   if (options.model.empty()) return nullptr;
   const std::filesystem::path folder = fetch_model(options.model, options.hub, {.text = false});
   auto model = std::make_unique<Model>(Model{HfConfig::open(folder), TensorSource::open(folder), {}, folder});
+  round_weights(options.weights, model->config);
   model->tensors = find_tensors(model->source, model->config.quantization_or_null(), model->config.facts,
                                 model->config.checkpoint);
   return model;

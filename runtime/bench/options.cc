@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "models/error.h"
+#include "models/weight_rounding.h"
 #include "runtime/answer/sampling_flags.h"
 #include "runtime/bench/tune/tune.h"
 #include "runtime/hub/hub_flags.h"
@@ -71,7 +72,12 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
                                     "it")
                          ->check(not_empty());
   add_hub_flags(app, options.hub);
+  app.add_option("--weights", options.weights,
+                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
+                 "q4 to 4 bits")
+      ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}));
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
+      ->excludes(app.get_option("--weights"))
       ->excludes(model)
       ->excludes(positional);
   const auto kernel =

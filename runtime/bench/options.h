@@ -14,7 +14,8 @@ namespace soliton {
 
 struct BenchOptions {
   std::string model;
-  HubOptions hub;  // of a model that is named as on Hugging Face
+  std::string weights = {};  // see weight_rounding.h
+  HubOptions hub;            // of a model that is named as on Hugging Face
   std::string kernel;
   bool random_weights = false;
   std::vector<int> prompts = {0};

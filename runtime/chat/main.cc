@@ -1,5 +1,6 @@
 // soliton-chat: a chat at a terminal, or the answer to one prompt. Answers go to stdout as they are decoded,
 // several samples when all have ended; everything else goes to stderr.
+#include "models/weight_rounding.h"
 #include "runtime/answer/open_draft.h"
 #include "runtime/chat/answer_grammar.h"
 #include "runtime/chat/console.h"
@@ -53,7 +54,8 @@ void chat(const Options& options, const TextSide& text) {
 
 /// Says in one line whether the kernel computes what the folder says.
 int verify_kernel(const Options& options) {
-  const HfConfig config = HfConfig::open(options.model);
+  HfConfig config = HfConfig::open(options.model);
+  round_weights(options.weights, config);
   const TensorSource source = TensorSource::open(options.model);
   const std::vector<int32_t> prompt = verification_prompt(config);
   const int context = static_cast<int>(prompt.size()) + kVerifiedTokens;
@@ -68,8 +70,11 @@ int run(int argc, char** argv) {
   std::optional<Options> options = parse_options(argc, argv);
   if (!options) return 0;
   if (options->doctor) {
-    const int status = print_doctor(
-        {.model = options->model, .hub = options->hub, .device = options->device, .json = options->json});
+    const int status = print_doctor({.model = options->model,
+                                     .hub = options->hub,
+                                     .weights = options->weights,
+                                     .device = options->device,
+                                     .json = options->json});
     flush_stdout();
     return status;
   }

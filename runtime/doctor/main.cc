@@ -1,4 +1,5 @@
 // soliton-doctor: says what there is on this machine to make and run kernels with, and whether a model would run.
+#include "models/weight_rounding.h"
 #include "runtime/compile/compiler.h"
 #include "runtime/compile/places.h"
 #include "runtime/compile/toolkit.h"
@@ -32,6 +33,11 @@ int run(int argc, char** argv) {
              "Hugging Face folder, GGUF file or name: would it run here, how fast, and what is missing?")
           ->check(not_empty());
   add_hub_flags(app, options.hub);
+  app.add_option("--weights", options.weights,
+                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
+                 "q4 to 4 bits")
+      ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}))
+      ->needs(model);
   app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object instead of text");
   app.add_flag("--clean", cleans, "removes made kernels that are never looked for any more, and says which")

@@ -22,6 +22,7 @@ inline constexpr const char* kNoCard = "no NVIDIA card found";
 struct DoctorOptions {
   std::string model;  // as fetch_model() takes it; empty: those of models/ instead
   HubOptions hub = {};
+  std::string weights = {};  // see weight_rounding.h
   int device = 0;
   bool json = false;
 };

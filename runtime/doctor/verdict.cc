@@ -12,6 +12,7 @@
 #include "models/gguf.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
+#include "models/weight_rounding.h"
 #include "runtime/doctor/report.h"
 #include "runtime/hub/fetch_model.h"
 #include "runtime/make/make_kernel.h"
@@ -109,6 +110,7 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
   const bool has_facts = attempt(model, [&] {
     folder = fetch_model(options.model, options.hub, {.weights = false});
     config = HfConfig::open(folder);
+    round_weights(options.weights, config);
   });
   model.folder = folder.string();
   if (!has_facts) return model;

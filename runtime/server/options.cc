@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "layout/page.h"
+#include "models/weight_rounding.h"
 #include "runtime/answer/draft_flags.h"
 #include "runtime/answer/sampling_flags.h"
 #include "runtime/hub/hub_flags.h"
@@ -41,6 +42,10 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
                                     "it")
                          ->check(not_empty());
   add_hub_flags(app, options.model.hub);
+  app.add_option("--weights", options.model.weights,
+                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
+                 "q4 to 4 bits")
+      ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}));
   app.add_option("-k,--kernel", options.model.kernel,
                  "kernel library; else a fitting one is found, or made and kept")
       ->check(not_empty());
@@ -75,7 +80,9 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
   app.add_option("--alias", options.service.model, "what answers call the model; else its folder's name")
       ->check(not_empty());
   add_draft_flags(app, options.model);
-  for (const auto other : {model, kv_bits, chat_template, app.get_option("--draft")}) random->excludes(other);
+  const auto rounded = app.get_option("--weights");
+  for (const auto other : {model, rounded, kv_bits, chat_template, app.get_option("--draft")})
+    random->excludes(other);
 }
 
 void add_answer_flags(CLI::App& app, ServerOptions& options) {

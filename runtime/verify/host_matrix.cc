@@ -7,6 +7,7 @@
 
 #include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/matrix_source.h"
+#include "runtime/weights/rounding.h"
 
 namespace soliton {
 namespace {
@@ -30,7 +31,7 @@ float dot(const float* a, const float* b, int64_t size) {
 }  // namespace
 
 HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* quantization,
-                       const std::string& name, const LinearRows& rows, int64_t columns)
+                       const std::string& name, const LinearRows& rows, int64_t columns, int rounded_bits)
     : first_(rows.first),
       step_(rows.step),
       rows_(rows.rows),
@@ -38,8 +39,11 @@ HostMatrix::HostMatrix(const TensorSource& source, const QuantizationConfig* qua
       columns_(columns),
       all_columns_(rows.tensor_columns),
       paired_rows_(rows.paired_rows),
-      paired_dims_(rows.paired_dims) {
-  if (quantization != nullptr)
+      paired_dims_(rows.paired_dims),
+      rounded_bits_(16) {
+  const bool rounds = quantization != nullptr && quantization->method == QuantizationMethod::kRounded;
+  if (rounds) rounded_bits_ = rounded_bits;
+  if (quantization != nullptr && !rounds)
     integers_ = find_quantized(source, *quantization, name, rows.tensor_rows, all_columns_);
   if (!integers_) floats_ = FloatRows(source, name, rows);
 }
@@ -60,12 +64,25 @@ void HostMatrix::read(int64_t first, int count, float* values) const {
 
 void HostMatrix::read_stored(int64_t first, int count, float* values) const {
   if (integers_) return read_integers(first, count, values);
+  if (rounded_bits_ != 16) return read_rounded(first, count, values);
   std::vector<uint16_t> bits(static_cast<size_t>(count * all_columns_));
   std::vector<int64_t> rows;
   for (int row = 0; row < count; ++row) rows.push_back(first + row * step_);
   floats_.read(rows, 0, all_columns_, bits.data());
   for (size_t i = 0; i < bits.size(); ++i)
     values[i] = std::bit_cast<float>(static_cast<uint32_t>(bits[i]) << 16);
+}
+
+void HostMatrix::read_rounded(int64_t first, int count, float* values) const {
+  std::vector<uint8_t> integers(static_cast<size_t>(all_columns_));
+  std::vector<float> scales(static_cast<size_t>(all_columns_ / kRoundedGroup));
+  const int zero = 1 << (rounded_bits_ - 1);
+  for (int row = 0; row < count; ++row) {
+    round_row(floats_, first + row * step_, 0, all_columns_, rounded_bits_, integers.data(), scales.data());
+    for (int64_t column = 0; column < all_columns_; ++column)
+      *values++ = scales[static_cast<size_t>(column / kRoundedGroup)] *
+                  static_cast<float>(integers[static_cast<size_t>(column)] - zero);
+  }
 }
 
 void HostMatrix::read_integers(int64_t first, int count, float* values) const {

@@ -29,9 +29,10 @@ struct TokenRows {
 /// Refers to the TensorSource's tensors.
 class HostMatrix {
  public:
-  /// Rows of the linear layer of that name. Throws Error (kMismatch).
+  /// Rows of the linear layer of that name; floats are rounded to 8 or 4 bits if the kernel has them as such. Throws Error
+  /// (kMismatch).
   HostMatrix(const TensorSource& source, const QuantizationConfig* quantization, const std::string& name,
-             const LinearRows& rows, int64_t columns);
+             const LinearRows& rows, int64_t columns, int rounded_bits = 16);
 
   /// values[count][columns] of the rows from `first` on, as the kernel has them: rounded to bf16, or the exact
   /// products of integers and scales. Thread-safe.
@@ -43,6 +44,7 @@ class HostMatrix {
  private:
   /// All columns of rows as they stand in the tensor.
   void read_stored(int64_t first, int count, float* values) const;
+  void read_rounded(int64_t first, int count, float* values) const;
   void read_integers(int64_t first, int count, float* values) const;
 
   int64_t first_;  // of the tensor's rows
@@ -53,6 +55,7 @@ class HostMatrix {
   int64_t all_columns_;  // of the tensor
   int64_t paired_rows_;  // see stored_row(), likewise
   int64_t paired_dims_;
+  int rounded_bits_;  // 16: floats are not
   FloatRows floats_;  // or
   std::optional<QuantizedLinear> integers_;
 };

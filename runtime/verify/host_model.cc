@@ -272,7 +272,9 @@ HostModel::Routes HostModel::route(Parts& logits, int layer) const {
 TokenRows HostModel::multiply_rows(int matrix, const LinearRows& rows, int64_t columns, int layer,
                                    const TokenRows& x) const {
   const std::string name = name_of(rows.name, layer);
-  TokenRows y = HostMatrix(source_, config_.quantization_or_null(), name, rows, columns).multiply(x);
+  TokenRows y = HostMatrix(source_, config_.quantization_or_null(), name, rows, columns,
+                           graph_.matrices[matrix].format.bits())
+                    .multiply(x);
   if (!graph_.matrices[matrix].has_bias) return y;
   const Tensor& biases = require_floats(source_, name + rows.bias_suffix(), rows.bias_shape());
   for (int64_t i = 0; i < rows.rows; ++i) {

@@ -5,6 +5,7 @@
 #include "layout/rows.h"
 #include "runtime/weights/gguf/fill_row.h"
 #include "runtime/weights/packing.h"
+#include "runtime/weights/rounding.h"
 
 namespace soliton {
 namespace {
@@ -104,6 +105,12 @@ void MatrixSource::pack_codes(int tile, std::byte* bytes) const {
   pack_tile(rows, matrix_.stored_columns(), bytes);
 }
 
+/// A row of a part that has floats, as row `to` of a tile.
+void MatrixSource::round(const LinearTensors& part, int64_t row, IntegerTile& rows, int to) const {
+  round_row(part.floats, row, part.first_column, source_columns(), matrix_.format.bits(), rows.row_values(to),
+            rows.row_scales(to));
+}
+
 /// Of a GGUF file: a row of a part, as row `to` of a tile in the matrix' format, which holds it.
 void MatrixSource::unpack_blocks(const LinearTensors& part, int64_t row, IntegerTile& rows, int to) const {
   const Tensor& tensor = *part.integers->blocks();
@@ -114,6 +121,10 @@ void MatrixSource::unpack_blocks(const LinearTensors& part, int64_t row, Integer
 /// Rows `row` to `row` + `count` - 1 of a part, as rows of a tile from `to` on.
 void MatrixSource::unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows,
                           int to) const {
+  if (!part.integers) {
+    for (int i = 0; i < count; ++i) round(part, row + i, rows, to + i);
+    return;
+  }
   const QuantizedLinear& linear = *part.integers;
   if (linear.blocks() != nullptr) {
     for (int i = 0; i < count; ++i) unpack_blocks(part, row + i, rows, to + i);
@@ -140,8 +151,8 @@ void MatrixSource::unpack(const LinearTensors& part, int64_t row, int count, Int
 }
 
 void MatrixSource::pack_integers(int tile, std::byte* bytes) const {
-  const bool has_blocks = parts_[0].integers->blocks() != nullptr;
-  const int group = has_blocks ? matrix_.format.group : parts_[0].integers->group_size();
+  const bool is_own = !parts_[0].integers || parts_[0].integers->blocks() != nullptr;
+  const int group = is_own ? matrix_.format.group : parts_[0].integers->group_size();
   IntegerTile rows(stored_columns(), ceil_divide(stored_columns(), group));
   // Neighbours in the tile are mostly neighbours in the source, and cheaper to unpack together.
   const auto place_of = [&](int r) {

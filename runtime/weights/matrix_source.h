@@ -36,6 +36,7 @@ class MatrixSource {
   void pack_floats(int tile, std::byte* bytes) const;
   void pack_integers(int tile, std::byte* bytes) const;
   void pack_codes(int tile, std::byte* bytes) const;
+  void round(const LinearTensors& part, int64_t row, IntegerTile& rows, int to) const;
   void unpack_blocks(const LinearTensors& part, int64_t row, IntegerTile& rows, int to) const;
   void unpack(const LinearTensors& part, int64_t row, int count, IntegerTile& rows, int to) const;
   int expert_rows() const { return matrix_.experts.rows(matrix_.rows); }

@@ -59,6 +59,10 @@ class TensorFinder {
         }
       }
     }
+    if (rounds()) {
+      remarks.insert(fmt::format("{}: layers rounded to {} bits, to nearest, in groups of {} (--weights)",
+                                 source_.path(), quantization_->bits, quantization_->group_size));
+    }
     tensors.remarks.assign(remarks.begin(), remarks.end());
     return tensors;
   }
@@ -167,6 +171,10 @@ class TensorFinder {
     return parts;
   }
 
+  bool rounds() const {
+    return quantization_ != nullptr && quantization_->method == QuantizationMethod::kRounded;
+  }
+
   /// All rows of one.
   LinearTensors find_linear(const GraphMatrix& matrix, const LinearRows& rows,
                             const std::string& name) const {
@@ -176,16 +184,17 @@ class TensorFinder {
                          .integers = std::nullopt,
                          .bias = nullptr};
     const bool has_scales = matrix.format.has_scales();
-    if (quantization_ != nullptr)
+    if (quantization_ != nullptr && !rounds())
       linear.integers = find_quantized(source_, *quantization_, name, linear.rows, linear.columns);
-    if (linear.integers.has_value() != has_scales) {
+    if (linear.integers.has_value() != has_scales && !rounds()) {
       if (quantization_ != nullptr && quantization_->method == QuantizationMethod::kGguf)
         refuse_mixed(name, rows, has_scales);
       throw mismatch(name, "expected {}-bit weights, as the config says, got others", matrix.format.bits());
     }
-    if (has_scales && linear.integers->blocks() != nullptr) {
+    const bool has_integers = linear.integers.has_value();
+    if (has_integers && linear.integers->blocks() != nullptr) {
       check_blocks(*linear.integers->blocks(), matrix.format);
-    } else if (has_scales) {
+    } else if (has_integers) {
       check_integers(*linear.integers, name);
     } else {
       linear.floats = FloatRows(source_, name, rows);

@@ -25,7 +25,7 @@ struct LinearTensors {
   int64_t first_column = 0;
   int64_t columns = 0;  // of the whole layer
   int64_t step = 1;     // from one row to the next, in the tensors
-  FloatRows floats;     // or
+  FloatRows floats;     // rounded if the matrix has integers; or
   std::optional<QuantizedLinear> integers;
   const Tensor* bias = nullptr;  // [of the whole layer]; null without
   int64_t paired_rows = 0;       // see stored_row(), likewise

@@ -90,6 +90,7 @@ void unpack_natural(const QuantizedTensors& tensors, int64_t first, int count, u
     case QuantizationMethod::kCompressedTensors:
       return unpack_compressed_tensors(tensors, first, count, values);
     case QuantizationMethod::kGguf:
+    case QuantizationMethod::kRounded:
       break;
   }
 }
