@@ -46,7 +46,7 @@ struct Matrix {
 
 WeightFormat require_format(const std::string& path, const GgufTensor& tensor) {
   if (const auto format = format_of(tensor.type)) return *format;
-  refuse(path, tensor, "floats, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q2_K to Q6_K");
+  refuse(path, tensor, "floats, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL or IQ4_XS");
 }
 
 WeightFormat require_join(const std::string& path, const WeightFormat& so_far, const GgufTensor& tensor,
@@ -107,6 +107,10 @@ std::optional<WeightFormat> format_of(GgufType type) {
       return WeightFormat{.type = WeightType::kInt5, .group = 32, .has_minima = true};
     case GgufType::kQ8_0:
       return WeightFormat{.type = WeightType::kInt8, .group = 32};
+    case GgufType::kIQ4_NL:  // its codes stand for integers of 8 bits
+      return WeightFormat{.type = WeightType::kInt8, .group = 32};
+    case GgufType::kIQ4_XS:
+      return WeightFormat{.type = WeightType::kInt8, .group = 32, .block = kBlock};
     case GgufType::kQ2_K:
       return WeightFormat{.type = WeightType::kInt4, .group = 16, .has_minima = true, .block = kBlock};
     case GgufType::kQ3_K:

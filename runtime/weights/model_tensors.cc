@@ -56,6 +56,8 @@ class TensorFinder {
       for (const auto& [layer, parts] : layers) {
         for (const LinearTensors& part : parts) {
           if (part.integers && !part.integers->remark().empty()) remarks.insert(part.integers->remark());
+          if (part.integers && part.integers->blocks() != nullptr)
+            add_remark(*part.integers->blocks(), remarks);
         }
       }
     }
@@ -169,6 +171,13 @@ class TensorFinder {
       }
     }
     return parts;
+  }
+
+  /// Codes of 4 bits that take 8 on the card.
+  void add_remark(const Tensor& blocks, std::set<std::string>& remarks) const {
+    const GgufType type = *block_type(blocks.dtype);
+    if (type == GgufType::kIQ4_NL || type == GgufType::kIQ4_XS)
+      remarks.insert(fmt::format("{}: {} is kept in 8 bits, exactly", source_.path(), gguf_type(type).name));
   }
 
   bool rounds() const {

@@ -274,9 +274,9 @@ TEST_F(GgufConfig, RefusesMatricesThatNoKernelComputesWith) {
   const auto expect = [](const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   };
-  expect(refusal(with("blk.0.ffn_down.weight", GgufType::kIQ4_XS)),
-         "blk.0.ffn_down.weight: expected floats, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q2_K to Q6_K, got IQ4_XS: "
-         "no kernel");
+  expect(refusal(with("blk.0.ffn_down.weight", GgufType::kMXFP4)),
+         "blk.0.ffn_down.weight: expected floats, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL or "
+         "IQ4_XS, got MXFP4: no kernel");
   expect(refusal(with("output.weight", GgufType::kQ6_K)),
          "output.weight: expected BF16, F16 or F32, as layers have, got Q6_K: no kernel");
   expect(refusal(with("blk.0.ffn_gate_inp.weight", GgufType::kQ8_0)),

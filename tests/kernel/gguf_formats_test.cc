@@ -85,7 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
                          {"attn_k.weight", kQ3_K},
                          {"", kQ2_K}}},
                     Mix{"q5_1", "five-bits-3-all", {{"attn_v.weight", kQ5_1}, {"", kQ5_0}}},
-                    Mix{"q8_0", "int8-3-all", {{"", kQ8_0}}}),
+                    Mix{"iq4_xs",
+                        "iq4-xs-3",
+                        {{"0.ffn_down.weight", kQ5_K},
+                         {"attn_v.weight", kQ5_K},
+                         {"output.weight", kQ6_K},
+                         {"", kIQ4_XS}}},
+                    Mix{"q8_0", "int8-3-all", {{"attn_v.weight", kIQ4_NL}, {"", kQ8_0}}}),
     [](const testing::TestParamInfo<Mix>& info) { return std::string(info.param.name); });
 
 TEST_P(GgufFormats, DecodeLikeTheirFloats) {
