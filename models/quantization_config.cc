@@ -120,6 +120,15 @@ Method read_method(const JsonView& view) {
   throw unsupported(view, "\"gptq\", \"awq\" or \"compressed-tensors\"");
 }
 
+/// A table of 16 floats, and scales that are floats too: no integers with scales of f16 have such values exactly.
+void refuse_nf4(const JsonView& root) {
+  const JsonView type = root["bnb_4bit_quant_type"];
+  if (type.is_null() || type.string() != "nf4") return;
+  throw type.error(
+      ExitCode::kMismatch,
+      "expected integers, got \"nf4\": not supported, as kernels cannot have its floats exactly");
+}
+
 /// gptq or gptq_v2, from checkpoint_format or its newer name `format`.
 Member<ZeroFormat> read_zero_format(const JsonView& root) {
   const JsonView older = root["checkpoint_format"];
@@ -235,6 +244,7 @@ void read_compressed_tensors(const JsonView& root, Stated& stated) {
 Stated read_stated(const JsonView& root, std::optional<Method> fallback) {
   const JsonView name = root["quant_method"];
   Stated stated(root);
+  refuse_nf4(root);
   const Method method = name.is_null() && fallback ? *fallback : read_method(name);
   stated.method = {name, method};
   if (method == Method::kGptq) read_gptq(root, stated);

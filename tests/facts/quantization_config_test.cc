@@ -145,6 +145,8 @@ TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
   unsupported(gptq(), {{"quant_method", "bitsandbytes"}},
               "quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"bitsandbytes\": not "
               "supported");
+  unsupported(gptq(), {{"quant_method", "bitsandbytes"}, {"bnb_4bit_quant_type", "nf4"}},
+              "bnb_4bit_quant_type: expected integers, got \"nf4\": not supported, as kernels cannot have");
   unsupported(awq(), {{"bits", 8}}, "bits: expected 4, got 8");
   for (const int bits : {2, 3, 16}) {
     unsupported(gptq(), {{"bits", bits}}, "bits: expected one of 4, 8, got " + std::to_string(bits));
