@@ -105,6 +105,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::weight_order, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::weight_minima, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::weight_block, IntegerChoice{kWeightBlocks}},
+    Rule{&ModelFacts::weight_e4m3, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::further_bits, IntegerChoice{kFurtherBits}},
     Rule{&ModelFacts::further_group, IntegerChoice{kFurtherGroups}},
     Rule{&ModelFacts::further_minima, IntegerChoice{kNoOrYes}},
@@ -234,12 +235,29 @@ void check_blocks(const StatedFacts& stated) {
     refuse(&ModelFacts::residual_scale, "1 where outputs of blocks have biases");
 }
 
+/// E4M3 has one form.
+void check_e4m3(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  const auto refuse = [&](const Fact& fact, const std::string& expected) {
+    throw refusal(stated.unsupported, stated.place(fact), expected);
+  };
+  if (facts.weight_bits != 8) refuse(&ModelFacts::weight_bits, "8 for E4M3");
+  if (facts.weight_group != kE4m3Group)
+    refuse(&ModelFacts::weight_group, fmt::format("{} for E4M3", kE4m3Group));
+  if (facts.weight_zeros != 0) refuse(&ModelFacts::weight_zeros, "none of E4M3");
+  if (facts.weight_order != 0) refuse(&ModelFacts::weight_order, "inputs in natural order of E4M3");
+  if (facts.weight_minima != 0) refuse(&ModelFacts::weight_minima, "none of E4M3");
+  if (facts.weight_block != 0) refuse(&ModelFacts::weight_block, "0 for E4M3");
+  if (facts.further_bits != 0) refuse(&ModelFacts::further_bits, "no integers beside E4M3");
+}
+
 /// Integers that a kernel can be made for.
 void check_weights(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
   const auto refuse = [&](const Fact& fact, const std::string& expected) {
     throw refusal(stated.unsupported, stated.place(fact), expected);
   };
+  if (facts.weight_e4m3 != 0) check_e4m3(stated);
   const bool is_plain = facts.weight_bits == 4 && facts.weight_minima == 0 && facts.weight_block == 0;
   if (facts.weight_zeros != 0 && !is_plain && has_integers(facts))
     refuse(&ModelFacts::weight_zeros, fmt::format("symmetric weights of {} bits", facts.weight_bits));
@@ -297,6 +315,7 @@ std::string key_of(const Fact& fact) {
                                    .rope_dims = 1,
                                    .weight_minima = 1,
                                    .weight_block = 1,
+                                   .weight_e4m3 = 1,
                                    .further_bits = 1,
                                    .further_minima = 1,
                                    .further_block = 1,

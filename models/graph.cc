@@ -210,6 +210,7 @@ WeightFormat weight_format(const ModelFacts& facts, int bits) {
   if (is_further && facts.further_e2m1 != 0) return {.type = WeightType::kE2m1};
   const WeightType type = type_of_bits(bits);
   if (!traits_of(type).has_scales) return {.type = type};
+  if (facts.weight_e4m3 != 0) return {.type = WeightType::kE4m3, .group = facts.weight_group};
   if (is_further) {
     return {.type = type,
             .group = facts.further_group,

@@ -68,12 +68,19 @@ void read_further(const StrictYaml& further, StatedFacts& stated) {
 /// How the matrices stand; without the key in bf16.
 void read_quantization(const StrictYaml& quantization, StatedFacts& stated) {
   quantization.allow_keys(
-      {"bits", "group", "symmetric", "act_order", "minima", "block", "lm_head", "further"});
+      {"bits", "e4m3", "group", "symmetric", "act_order", "minima", "block", "lm_head", "further"});
   ModelFacts& facts = stated.facts;
   facts.weight_bits = quantization.integer_choice("bits", {4, 5, 6, 8, 16});
   if (facts.weight_bits == 16) {  // but for the further ones
     quantization.allow_keys({"bits", "further"});
     return read_further(quantization.map("further"), stated);
+  }
+  read_flag_if_there(quantization, "e4m3", &ModelFacts::weight_e4m3, stated);
+  if (facts.weight_e4m3 != 0) {
+    quantization.allow_keys({"bits", "e4m3", "lm_head"});
+    facts.weight_group = kE4m3Group;
+    if (quantization.boolean("lm_head")) facts.lm_head_bits = facts.weight_bits;
+    return;
   }
   read_fact(quantization, "group", &ModelFacts::weight_group, stated);
   facts.weight_zeros = quantization.boolean("symmetric") ? 0 : 1;
@@ -248,6 +255,10 @@ std::string format_further(const ModelFacts& facts) {
 std::string format_quantization(const ModelFacts& facts) {
   if (facts.weight_bits == 16)
     return facts.further_bits == 0 ? "" : "quantization:\n  bits: 16\n" + format_further(facts);
+  if (facts.weight_e4m3 != 0) {
+    return fmt::format("quantization:\n  bits: {}\n  e4m3: true\n  lm_head: {}\n", facts.weight_bits,
+                       facts.lm_head_bits == facts.weight_bits);
+  }
   std::string text =
       fmt::format("quantization:\n  bits: {}\n  group: {}\n  symmetric: {}\n  act_order: {}\n",
                   facts.weight_bits, facts.weight_group, facts.weight_zeros == 0, facts.weight_order != 0);

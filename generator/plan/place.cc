@@ -38,6 +38,8 @@ int64_t needed_bytes(const ModelFacts& facts, const PlanMatrix& matrix) {
   const bool is_further = bits == facts.further_bits && bits != facts.weight_bits;
   const int group = is_further ? facts.further_group : facts.weight_group;
   const int64_t groups = group > 0 ? ceil_divide(columns, group) : 1;
+  if (matrix.format.has_float_scales())
+    return weights + int64_t{rows} * ceil_divide(columns, matrix.format.group) * int64_t{sizeof(float)};
   if (matrix.format.block > 0 || matrix.format.has_minima)
     return weights * bits / 8 + int64_t{rows} * matrix.format.scale_bytes(round_up(columns, 256)) / kTileRows;
   return weights * bits / 8 + rows * groups * 2 + (matrix.format.has_zeros ? rows * groups * bits / 8 : 0);

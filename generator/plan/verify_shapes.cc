@@ -100,6 +100,7 @@ WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
   }
   const WeightFormat format = {.type = type_of_bits(is_once ? facts.lm_head_bits : facts.weight_bits)};
   if (!format.has_scales()) return format;
+  if (facts.weight_e4m3 != 0) return {.type = WeightType::kE4m3, .group = facts.weight_group};
   // One scale for all columns is repeated.
   return {.type = format.type,
           .group = facts.weight_group > 0 ? facts.weight_group : kRepeatedGroup,
@@ -110,6 +111,7 @@ WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
 
 std::string format_text(const WeightFormat& format) {
   if (!format.has_scales()) return format.type == WeightType::kBf16 ? "bf16" : "E2M1";
+  if (format.has_float_scales()) return fmt::format("E4M3 in groups of {}", format.group);
   return fmt::format("integers of {} bits in groups of {}{}{}{}", format.bits(), format.group,
                      format.has_zeros ? " with zeros" : "", format.has_minima ? " with minima" : "",
                      format.block > 0 ? fmt::format(", blocks of {}", format.block) : "");

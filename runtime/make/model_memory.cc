@@ -94,6 +94,7 @@ std::vector<SmallerFormat> smaller_formats(const ModelFacts& facts) {
   if (facts.weight_bits != kFewestBits) {
     smaller.weight_bits = kFewestBits;
     smaller.weight_group = kUsualGroup;
+    smaller.weight_e4m3 = 0;
     add("4-bit layers", smaller);
   }
   smaller.lm_head_bits = kFewestBits;

@@ -53,6 +53,19 @@ void put_bytes(const StripWords& words, int strip, int lane, std::byte* step) {
   }
 }
 
+/// Of E4M3: the two bytes of a half word as the pair that kernels take apart.
+void put_codes(const StripWords& words, int strip, int lane, std::byte* step) {
+  std::byte* to = step + (strip * kWarpLanes + lane) * kLaneBytes;
+  for (int reg = 0; reg < 4; ++reg) {
+    const uint32_t bytes = words.bytes(reg);
+    const uint32_t first = bytes & 0x00ff00ff;
+    const uint32_t second = bytes >> 8 & 0x00ff00ff;
+    const uint32_t pairs = (first & 0x00800080) << 8 | (first & 0x007f007f) << 4 |
+                           (second & 0x00800080) << 4 | (second & 0x00700070) << 8 | (second & 0x000f000f);
+    std::memcpy(to + reg * sizeof pairs, &pairs, sizeof pairs);
+  }
+}
+
 /// Of 5 and 6 bits: the upper four, the first of them flipped, as nibbles; the others behind those of all lanes.
 void put_divided(const StripWords& words, int bits, int strip, int lane, std::byte* step) {
   const int low_bits = bits - 4;
@@ -89,7 +102,9 @@ void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, W
             begin + ((unit * kStrips + strip) * steps + i % steps) * kStepColumns + lane % 4 * kLaneColumns;
         const StripWords words(eight_integers(lower, rows.columns, column),
                                eight_integers(upper, rows.columns, column));
-        if (format.bits() == 8) {
+        if (format.type == WeightType::kE4m3) {
+          put_codes(words, strip, lane, page);
+        } else if (format.bits() == 8) {
           put_bytes(words, strip, lane, page);
         } else if (format.bits() > 4) {
           put_divided(words, format.bits(), strip, lane, page);
@@ -98,6 +113,19 @@ void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, W
           std::memcpy(page + lane * kLaneBytes + strip * sizeof nibbles, &nibbles, sizeof nibbles);
         }
       }
+    }
+  }
+}
+
+/// Scales as floats.
+void pack_float_scales(const IntegerTile& rows, int begin, int columns, int group, WeightFormat format,
+                       std::byte* page) {
+  for (int g = 0; g < columns / format.group; ++g) {
+    const int column = begin + g * format.group;
+    for (int row = 0; row < kTileRows; ++row) {
+      const size_t source = static_cast<size_t>(row) * rows.num_groups + column / group;
+      const float scale = column < rows.columns ? rows.scales[source] : 0;
+      std::memcpy(page + scale_offset(format, columns, row, g), &scale, sizeof scale);
     }
   }
 }
@@ -150,7 +178,9 @@ void pack_blocks(const IntegerTile& rows, int begin, int columns, WeightFormat f
 /// What goes with the groups of a page, or of a part of one.
 void pack_groups(const IntegerTile& rows, int begin, int columns, int group, WeightFormat format,
                  std::byte* page) {
-  if (format.block > 0) {
+  if (format.has_float_scales()) {
+    pack_float_scales(rows, begin, columns, group, format, page);
+  } else if (format.block > 0) {
     pack_blocks(rows, begin, columns, format, page);
   } else {
     pack_scales(rows, begin, columns, group, format, page);

@@ -15,7 +15,7 @@ namespace soliton {
 /// tile_bytes() of bf16.
 void pack_tile(const std::byte* const (&rows)[kTileRows], int columns, int padded, std::byte* tile);
 
-/// 16 rows of integers. Rows that are not there have zeros for everything.
+/// 16 rows of integers, or of codes in E4M3, which have scales alone. Rows that are not there have zeros for everything.
 struct IntegerTile {
   explicit IntegerTile(int columns, int num_groups)
       : columns(columns),
@@ -39,7 +39,7 @@ struct IntegerTile {
   int num_groups;               // of columns, all as wide but for the last
   std::vector<uint8_t> values;  // [kTileRows][columns], each below 2^bits
   std::vector<float>
-      scales;  // [kTileRows][num_groups], of the values of an f16; in blocks integers of 8 bits
+      scales;  // [kTileRows][num_groups], of the values of an f16, but of E4M3; in blocks integers of 8 bits
   std::vector<uint8_t> zeros;       // [kTileRows][num_groups]
   std::vector<float> minima;        // [kTileRows][num_groups], likewise, those of blocks not negative
   std::vector<float> block_scales;  // [kTileRows][num_blocks()], of the values of an f16

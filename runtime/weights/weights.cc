@@ -16,6 +16,7 @@
 #include "runtime/program/progress.h"
 #include "runtime/weights/matrix_source.h"
 #include "runtime/weights/packing.h"
+#include "runtime/weights/tensor_values.h"
 
 namespace soliton {
 namespace {
@@ -356,13 +357,15 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
   }
   constexpr float kMostE2m1 = 6;
   const int exponent = 127 + static_cast<int>(std::floor(std::log2(bound / kMostE2m1)));
+  constexpr float kE4m3Deviation = 108;                                    // of random codes
   const float half = static_cast<float>(1 << (matrix.format.bits() - 1));  // of the values
   const float of_groups = matrix.format.block > 0 ? kRandomBlockScale : 1;
   const RandomTiles tiles{.format = matrix.format,
                           .padded = matrix.stored_columns(),
                           .num_tiles = tiles_of_card(matrix.stored_tiles(), num_cards),
-                          .scale = matrix.format.type == WeightType::kE2m1
-                                       ? static_cast<uint16_t>(exponent)
+                          .scale = matrix.format.type == WeightType::kE2m1 ? static_cast<uint16_t>(exponent)
+                                   : matrix.format.has_float_scales()
+                                       ? round_to_bf16(kInitialDeviation / kE4m3Deviation)
                                        : f16_bits(bound / half / of_groups),
                           .minimum = f16_bits(bound / of_groups),
                           .is_part = matrix.experts.axis == ExpertAxis::kColumns};

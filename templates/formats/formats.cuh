@@ -5,6 +5,7 @@
 
 #include "formats/bf16.cuh"
 #include "formats/e2m1.cuh"
+#include "formats/e4m3.cuh"
 #include "formats/integers.cuh"
 
 namespace soliton {

@@ -16,6 +16,7 @@
 
 #include "formats/digits.cuh"
 #include "formats/gemv.cuh"
+#include "primitives/e4m3.cuh"
 
 namespace soliton {
 
@@ -122,6 +123,11 @@ SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
   return make_uint4(pair(lower), pair(upper), pair(lower >> 8), pair(upper >> 8));
 }
 
+/// A operand of codes in E4M3 out of a word of row g and one of row g + 8, 2^-120 times as large.
+SOLITON_DEVICE uint4 spread_e4m3(uint32_t lower, uint32_t upper) {
+  return make_uint4(first_e4m3(lower), first_e4m3(upper), second_e4m3(lower), second_e4m3(upper));
+}
+
 /// What a lane has of one step of both strips of a unit: of register r of a strip's operand A the four bytes of word(strip, r).
 template <WeightFormat kFormat>
 struct StepWords {
@@ -170,12 +176,42 @@ struct StepWords {
   /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly,
   /// kFormat.unit() times as large. Columns are in the order in which a lane has x: neighbours side by side.
   SOLITON_DEVICE uint4 to_bf16(int strip, int half, const int32_t (&zeros)[2]) const {
-    if constexpr (kBits == 4) {
+    if constexpr (kFormat.type == WeightType::kE4m3) {
+      const uint4 own = codes(strip, half);
+      return make_uint4(unscaled_e4m3(own.x), unscaled_e4m3(own.y), unscaled_e4m3(own.z),
+                        unscaled_e4m3(own.w));
+    } else if constexpr (kBits == 4) {
       return spread_to_bf16(nibbles(strip, half), zeros);
     } else {
       const uint4 own = bytes(strip);
       return half == 0 ? bytes_to_bf16(own.x, own.y) : bytes_to_bf16(own.z, own.w);
     }
+  }
+
+  /// The same times the rows' scales, of which `scales` has scale_pair(), and rounded to bf16.
+  SOLITON_DEVICE uint4 to_scaled_bf16(int strip, int half, const int32_t (&zeros)[2],
+                                      const uint32_t (&scales)[2]) const {
+    uint4 own;
+    if constexpr (kFormat.type == WeightType::kE4m3) {
+      own = codes(strip, half);
+    } else {
+      own = to_bf16(strip, half, zeros);
+    }
+    return make_uint4(multiply_bf16(own.x, scales[0]), multiply_bf16(own.y, scales[1]),
+                      multiply_bf16(own.z, scales[0]), multiply_bf16(own.w, scales[1]));
+  }
+
+  /// A scale as two bf16; of E4M3 2^120 times as large: kMostE4m3Scale.
+  SOLITON_DEVICE static uint32_t scale_pair(float scale) {
+    if constexpr (kFormat.type == WeightType::kE4m3) scale *= kE4m3Unit;
+    return pack_bf16(scale, scale);
+  }
+
+  /// Of E4M3, 2^-120 times as large as to_bf16().
+  SOLITON_DEVICE uint4 codes(int strip, int half) const {
+    static_assert(kFormat.type == WeightType::kE4m3);
+    const uint4 own = loads[strip];
+    return half == 0 ? spread_e4m3(own.x, own.y) : spread_e4m3(own.z, own.w);
   }
 
  private:
@@ -211,7 +247,7 @@ struct RowScales {
   float minimum[2];
 };
 
-/// The same as they stand, where scales are f16.
+/// The same as they stand, where scales are f16, or floats.
 template <WeightFormat kFormat>
 using ScaleWords = std::conditional_t<kFormat.group_words() == 2, uint2, uint32_t>;
 
@@ -232,7 +268,9 @@ SOLITON_DEVICE RowScales row_scales(ScaleWords<kFormat> rows) {
   static_assert(kFormat.block == 0);
   constexpr float kUnit = 1.0f / kFormat.unit();
   constexpr int32_t kZero = kFormat.symmetric_zero();
-  if constexpr (kFormat.has_minima) {
+  if constexpr (kFormat.has_float_scales()) {
+    return {{float_from_bits(rows.x), float_from_bits(rows.y)}, {kZero, kZero}, {}};
+  } else if constexpr (kFormat.has_minima) {
     const float2 lower = unpack_f16(rows.x);
     const float2 upper = unpack_f16(rows.y);
     return {{lower.x * kUnit, upper.x * kUnit}, {kZero, kZero}, {lower.y, upper.y}};

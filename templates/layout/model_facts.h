@@ -57,6 +57,7 @@ struct ModelFacts {
   int32_t weight_order = 0;           // do groups take columns in an order of their own?
   int32_t weight_minima = 0;          // have groups minima?
   int32_t weight_block = 0;   // columns of a block, within which scales are integers; 0: there is none
+  int32_t weight_e4m3 = 0;    // are weights of 8 bits E4M3 (fp8) with a float for a scale, not integers?
   int32_t lm_head_bits = 16;  // like weight_bits or further_bits; the rest as the others of so many bits
   // Others than the layers' format, of the matrices that layer_further says; 0: there are none.
   int32_t further_bits = 0;
@@ -231,6 +232,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   visit("weight_order", facts.weight_order);
   if (facts.weight_minima != 0) visit("weight_minima", facts.weight_minima);
   if (facts.weight_block != 0) visit("weight_block", facts.weight_block);
+  if (facts.weight_e4m3 != 0) visit("weight_e4m3", facts.weight_e4m3);
   visit("lm_head_bits", facts.lm_head_bits);
   if (facts.further_bits != 0) {
     visit("further_bits", facts.further_bits);

@@ -39,7 +39,7 @@ struct RandomTiles {
   int32_t padded = 0;  // columns
   int64_t num_tiles = 0;
   uint16_t scale =
-      0;  // bits of an f16, of E2M1 an exponent: of groups, or of blocks, whose groups have kRandomBlockScale times as much
+      0;  // bits of an f16, of E2M1 an exponent, of E4M3 bits of a bf16: of groups, or of blocks, whose groups have kRandomBlockScale times as much
   uint16_t minimum = 0;  // likewise: of half of the values
   bool is_part = false;  // do scales of all columns come last, as in experts side by side? Else page by page
 
@@ -54,6 +54,7 @@ constexpr uint32_t kRandomBlockScale = 32;  // of each group, in formats with bl
 SOLITON_HOST_DEVICE constexpr uint32_t random_scale_word(const RandomTiles& tiles, int offset) {
   const WeightFormat format = tiles.format;
   if (format.type == WeightType::kE2m1) return tiles.scale * 0x01010101u;
+  if (format.has_float_scales()) return uint32_t{tiles.scale} << 16;
   const uint32_t second = format.has_minima  ? tiles.minimum
                           : format.has_zeros ? static_cast<uint32_t>(format.symmetric_zero())
                                              : uint32_t{tiles.scale};

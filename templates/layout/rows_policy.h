@@ -22,12 +22,13 @@ constexpr int kGroupTiles = 4;
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8.
 constexpr int least_warpgroup_rows(WeightFormat format) {
-  return format.has_scales() ? 8 : 64;
+  return format.takes_digits() ? 8 : 64;
 }
 
 /// Formats that have code for warpgroups. Where single warps multiply, integers of any format become bf16.
 constexpr bool suits_warpgroups(WeightFormat format) {
-  return !format.has_scales() || (format.bits() == 4 && !format.has_minima && format.block == 0);
+  return !format.has_scales() || format.has_float_scales() ||
+         (format.bits() == 4 && !format.has_minima && format.block == 0);
 }
 
 /// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.
@@ -111,8 +112,8 @@ struct RowsPolicy {
   int tiles_together = warpgroups ? 1 : at_rows(rows, 1, 1, 2, 2, 2);
   /// Groups of four tiles whose sums a warpgroup, or all workers, hold at once: with two, activations are read once for 16
   /// tiles. Sums of digits leave no registers for two, nor do those of 256 rows; where single warps multiply, two take 2 to 6%
-  /// longer.
-  int tile_groups = warpgroups && digits == 0 && rows <= 128 ? 2 : 1;
+  /// longer. Of E4M3 a slot has no room for two.
+  int tile_groups = warpgroups && digits == 0 && rows <= 128 && !format.has_float_scales() ? 2 : 1;
   /// Workers that multiply different columns of a slot; the others multiply other rows.
   int column_warps = warpgroups ? kWorkers : at_rows(rows, 8, 8, 4, 4, 4);
   /// Tiles whose sums go to those that finish them, all at once. Measured: 4117 -> 3976 for 8 rows, with the ring's slots.

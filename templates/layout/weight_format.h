@@ -1,5 +1,5 @@
-// How the weights of a matrix stand in its pages: as bf16 (see page.h), as E2M1, or as integers of 4, 5, 6 or 8 bits with a scale, and
-// perhaps a zero or a minimum, for each row and group of columns:
+// How the weights of a matrix stand in its pages: as bf16 (see page.h), as E2M1, as E4M3, or as integers of 4, 5, 6 or 8 bits with a
+// scale, and perhaps a zero or a minimum, for each row and group of columns:
 //
 //   weight = scale * (value - zero), or scale * value - minimum
 //
@@ -22,6 +22,9 @@
 // columns an f16 that its scales are multiplied by, and one for its minima. Block after block, these f16 of all row pairs come
 // first, then what its groups have.
 //
+// E4M3 (fp8): as integers of 8 bits, but that a scale is a float. The two bytes of a half word are one pair of codes, see
+// primitives/e4m3.cuh.
+//
 // E2M1 (MXFP4): blocks of 32 columns, as those of bf16, of 272 bytes each. A lane's 8 bytes are two words, of what its operand
 // A of one mma and of the next are; then come the exponents of the rows' scales, a byte of row g and one of row g + 8 for
 // each g. A word holds the four registers of an operand, two codes each, one in either half: sign, exponent and mantissa of
@@ -39,8 +42,19 @@ constexpr int kStrips = 2;                                           // of a uni
 constexpr int kStepColumns = 32;                                     // of a strip: the k of the mma
 constexpr int kMinIntegerColumns = kUnits * kStrips * kStepColumns;  // of a page, and what padding is to
 
-enum class WeightType : int32_t { kBf16 = 0, kInt4 = 1, kInt5 = 2, kInt6 = 3, kInt8 = 4, kE2m1 = 5 };
-constexpr WeightType kLastWeightType = WeightType::kE2m1;
+enum class WeightType : int32_t {
+  kBf16 = 0,
+  kInt4 = 1,
+  kInt5 = 2,
+  kInt6 = 3,
+  kInt8 = 4,
+  kE2m1 = 5,
+  kE4m3 = 6
+};
+constexpr WeightType kLastWeightType = WeightType::kE4m3;
+
+constexpr int kE4m3Group = 128;        // columns that share a scale
+constexpr float kMostE4m3Scale = 128;  // bf16 holds 2^120 times as much
 
 constexpr int kE2m1CodeBytes = 256;  // of a block of 32 columns, before its exponents
 constexpr int kE2m1BlockBytes = kE2m1CodeBytes + kTileRows;
@@ -70,6 +84,8 @@ SOLITON_HOST_DEVICE constexpr FormatTraits traits_of(WeightType type) {
       return {"kInt8", 8, true, true, kMinIntegerColumns};
     case WeightType::kE2m1:
       return {"kE2m1", 4, false, false};
+    case WeightType::kE4m3:
+      return {"kE4m3", 8, true, false, kMinIntegerColumns};
     case WeightType::kBf16:
       break;
   }
@@ -80,7 +96,7 @@ SOLITON_HOST_DEVICE constexpr FormatTraits traits_of(WeightType type) {
 constexpr WeightType type_of_bits(int bits) {
   for (int i = static_cast<int>(kLastWeightType); i > 0; --i) {
     const FormatTraits traits = traits_of(static_cast<WeightType>(i));
-    if (traits.has_scales && traits.bits == bits) return static_cast<WeightType>(i);
+    if (traits.takes_digits && traits.bits == bits) return static_cast<WeightType>(i);
   }
   return WeightType::kBf16;
 }
@@ -90,12 +106,13 @@ struct WeightFormat {
   int32_t group = 0;        // columns that share a scale: 16, 32, 64 or 128; where there are scales
   bool has_zeros = false;   // of their own; else every zero is symmetric_zero()
   bool has_minima = false;  // and no zeros
-  int32_t block = 0;        // columns of a block, or 0: scales are f16
+  int32_t block = 0;        // columns of a block, or 0: scales are f16, of E4M3 floats
 
   constexpr bool operator==(const WeightFormat&) const = default;
   SOLITON_HOST_DEVICE constexpr int bits() const { return traits_of(type).bits; }
   SOLITON_HOST_DEVICE constexpr bool has_scales() const { return traits_of(type).has_scales; }
   SOLITON_HOST_DEVICE constexpr bool takes_digits() const { return traits_of(type).takes_digits; }
+  SOLITON_HOST_DEVICE constexpr bool has_float_scales() const { return type == WeightType::kE4m3; }
   /// Values of more than 4 bits are signed. Kernels have them `unit()` times as large: the first bits of a byte.
   SOLITON_HOST_DEVICE constexpr bool is_signed() const { return bits() > 4; }
   SOLITON_HOST_DEVICE constexpr int unit() const { return is_signed() ? 1 << (8 - bits()) : 1; }
@@ -119,8 +136,10 @@ struct WeightFormat {
     if (type == WeightType::kE2m1) return columns / kColumnBlock * kE2m1BlockBytes;
     return columns * kTileRows / 8 * bits();
   }
-  /// Numbers of one row and group, or of a block: a scale, and its zero or minimum.
-  SOLITON_HOST_DEVICE constexpr int group_words() const { return has_zeros || has_minima ? 2 : 1; }
+  /// Numbers of 16 bits, or of 8 in blocks, of one row and group, or of a block: a scale, and its zero or minimum.
+  SOLITON_HOST_DEVICE constexpr int group_words() const {
+    return has_zeros || has_minima || has_float_scales() ? 2 : 1;
+  }
   /// Bytes of what 16 rows have of a group, and of a block.
   SOLITON_HOST_DEVICE constexpr int group_bytes() const {
     return kTileRows * group_words() * (block == 0 ? 2 : 1);

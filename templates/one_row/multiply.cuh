@@ -51,7 +51,7 @@ template <WeightFormat kFormat, int kColumns>
 SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, bool is_first, TileSums<kFormat>& sums) {
   const int slot = wait_page();
   const unsigned char* part = x() + column * kXColumnBytes;
-  if constexpr (kFormat.takes_digits()) {
+  if constexpr (kFormat.has_scales()) {
     unsigned char* input_sums = x() + kPlan.chunk_columns / kWarps * kXColumnBytes;
     Gemv<kFormat>::template multiply<kWarps, kColumns>(
         {.x = part,

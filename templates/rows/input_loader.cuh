@@ -290,14 +290,18 @@ class InputLoader {
       }
       // A word of a full page has columns of both strips of a unit: a chunk has as many of either.
       constexpr int kChunks = kRowsShape.integer_slot_chunks;
-      const bool divided =
-          page_of(phase.format, phase.padded, column).columns == kPlan.model.integers.page_columns();
+      constexpr int kUnitChunks = kChunksOfUnit<kPlan>;
+      const bool divided = kUnitChunks > 1 && page_of(kPlan.model.integers, phase.padded, column).columns ==
+                                                  kPlan.model.integers.page_columns();
       const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
       SOLITON_NO_UNROLL
       for (int chunk = 0; chunk < kChunks; ++chunk) {
+        int before = 0;  // of the units before
+        if constexpr (kUnitChunks < kChunks) before = chunk / kUnitChunks * kUnitChunks;
         const unsigned char* first =
-            divided ? slot + chunk / 2 * kStride + chunk % 2 * piece : slot + chunk * kStride;
-        push(first, piece, divided ? first + kChunks / 2 * kStride : nullptr);
+            divided ? slot + (before + (chunk - before) / 2) * kStride + (chunk - before) % 2 * piece
+                    : slot + chunk * kStride;
+        push(first, piece, divided ? first + kUnitChunks / 2 * kStride : nullptr);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Integers that become bf16 on their way to the registers, where warpgroups multiply: less their zeros, exactly, and then
+// Integers, and E4M3, that become bf16 on their way to the registers, where warpgroups multiply: less their zeros, exactly, and then
 // products are scaled; or times their scales, where registers hold no products beside the sums.
 #pragma once
 
@@ -48,9 +48,31 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   static constexpr int kSlotSteps = kIntegerColumns / (kStrips * kStepColumns);
   static constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
 
+  /// Of 4 bits as they stand: ptxas then keeps them in place.
+  static constexpr bool kNibbles = kFormat.bits() == 4;
+  using Words = std::conditional_t<kNibbles, uint4, StepWords<kFormat>>;
+  static SOLITON_DEVICE uint32_t nibbles(const uint4& words, int strip, int half) {
+    return strip == 0 ? (half == 0 ? words.x : words.y) : (half == 0 ? words.z : words.w);
+  }
+  static SOLITON_DEVICE uint4 operand(const Words& words, int strip, int half, const int32_t (&zeros)[2]) {
+    if constexpr (kNibbles) {
+      return spread_to_bf16(nibbles(words, strip, half), zeros);
+    } else {
+      return words.to_bf16(strip, half, zeros);
+    }
+  }
+  static SOLITON_DEVICE uint4 scaled_operand(const Words& words, int strip, int half,
+                                             const int32_t (&zeros)[2], const uint32_t (&scales)[2]) {
+    if constexpr (kNibbles) {
+      return scale_to_bf16(nibbles(words, strip, half), zeros, scales);
+    } else {
+      return words.to_scaled_bf16(strip, half, zeros, scales);
+    }
+  }
+
   /// What a lane has of both strips of a step: words and scales as they stand, and what it multiplies by of one.
   struct Step {
-    uint4 words;
+    Words words;
     ScaleWords<kFormat> scales[kStrips];
   };
   using Strip = Weights<kStepColumns / kMmaColumns>;
@@ -114,9 +136,8 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       if (i > 1) warpgroup_wait_but_last();
       SOLITON_UNROLL
       for (int k = 0; k < kBatchSteps; ++k) {
-        const uint4& words = loaded[first + k].words;
-        batches[i % 2][k] = {{spread_to_bf16(strip == 0 ? words.x : words.z, scale.zero),
-                              spread_to_bf16(strip == 0 ? words.y : words.w, scale.zero)}};
+        const Words& words = loaded[first + k].words;
+        batches[i % 2][k] = {{operand(words, strip, 0, scale.zero), operand(words, strip, 1, scale.zero)}};
       }
       if (kPlaces == 1 && begins && i > 0) {
         warpgroup_wait(own);
@@ -250,7 +271,12 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   SOLITON_DEVICE Step load_step(const unsigned char* slot, int tile, int index, int steps) const {
     using Slot = IntegerSlot<kPlan>;
     const unsigned char* words = slot + tile * Slot::kWordBytes + index * kFormat.step_bytes();
-    Step step = {load_shared(reinterpret_cast<const uint4*>(words) + context_.lane), {}};
+    Step step = {};
+    if constexpr (kNibbles) {
+      step.words = load_shared(reinterpret_cast<const uint4*>(words) + context_.lane);
+    } else {
+      step.words = Words::load(words, context_.lane);
+    }
     SOLITON_UNROLL
     for (int strip = 0; strip < kStrips; ++strip) {
       step.scales[strip] =
@@ -262,16 +288,17 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   /// Of a slot's groups.
   static SOLITON_DEVICE int group_of(int index, int strip, int steps) {
     constexpr int kGroupSteps = kFormat.group / kStepColumns;
-    if constexpr (kPlan.has_full_pages())
+    if constexpr (kPlan.has_full_pages() && kChunksOfUnit<kPlan> == kSlotChunks)
       return index % kSlotSteps / kGroupSteps + strip * kSlotSteps / kGroupSteps;
     const int first = (index & -steps) + index;  // units before it have two strips of as many steps
     return (first + strip * steps) / kGroupSteps;
   }
   static SOLITON_DEVICE Strip strip_of(const Step& step, int strip) {
     const RowScales own = row_scales<kFormat>(step.scales[strip]);
-    const uint32_t scales[2] = {pack_bf16(own.scale[0], own.scale[0]), pack_bf16(own.scale[1], own.scale[1])};
-    return {{scale_to_bf16(strip == 0 ? step.words.x : step.words.z, own.zero, scales),
-             scale_to_bf16(strip == 0 ? step.words.y : step.words.w, own.zero, scales)}};
+    using Formed = StepWords<kFormat>;
+    const uint32_t scales[2] = {Formed::scale_pair(own.scale[0]), Formed::scale_pair(own.scale[1])};
+    return {{scaled_operand(step.words, strip, 0, own.zero, scales),
+             scaled_operand(step.words, strip, 1, own.zero, scales)}};
   }
   /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
   /// pages whose units have one step.

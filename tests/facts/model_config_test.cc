@@ -343,11 +343,16 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
     EXPECT_EQ(changed("  " + std::string(key) + "\n", ""),
               refusal(19, "quantization." + name + ": expected true or false, got no such key"));
   }
-  EXPECT_EQ(changed("symmetric: true", "sym: true"),
-            refusal(22,
-                    "quantization.sym: expected one of bits, group, symmetric, act_order, minima, block, "
-                    "lm_head, further, got an "
-                    "unknown key"));
+  EXPECT_EQ(
+      changed("symmetric: true", "sym: true"),
+      refusal(22,
+              "quantization.sym: expected one of bits, e4m3, group, symmetric, act_order, minima, block, "
+              "lm_head, further, got an "
+              "unknown key"));
+  EXPECT_EQ(parse_error(kGood + "quantization:\n  bits: 4\n  e4m3: true\n  lm_head: false\n"),
+            "4 models/m.yaml: weight_bits: expected 8 for E4M3, got 4");
+  EXPECT_EQ(parse_error(kGood + "quantization:\n  bits: 8\n  e4m3: true\n  group: 64\n  lm_head: false\n"),
+            refusal(22, "quantization.group: expected one of bits, e4m3, lm_head, got an unknown key"));
   EXPECT_EQ(parse_error(kGood + "quantization: gptq\n"),
             refusal(19, "quantization: expected a map of keys, got gptq"));
 }

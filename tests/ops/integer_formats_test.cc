@@ -1,4 +1,4 @@
-// Pages of every format of integers, as the runtime packs them, through what kernels make of them: the product of one row
+// Pages of every format of integers, and of E4M3, as the runtime packs them, through what kernels make of them: the product of one row
 // against a sum in double of the values that went in, and the operands of several rows value by value.
 #include <gtest/gtest.h>
 
@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "emulator_testing.h"
-#include "formats/integers.cuh"
+#include "formats/e4m3.cuh"
 #include "layout/random.h"
 #include "runtime/weights/packing.h"
+#include "runtime/weights/quantization/nibbles.h"
 
 namespace soliton {
 namespace {
@@ -23,6 +24,11 @@ IntegerTile random_rows(WeightFormat format, int columns) {
   IntegerTile rows(columns, columns / format.group);
   for (size_t i = 0; i < rows.values.size(); ++i)
     rows.values[i] = static_cast<uint8_t>(random_bits(i, 1) % (1u << format.bits()));
+  if (format.has_float_scales()) {
+    for (uint8_t& code : rows.values) code -= (code & kE4m3Nan) == kE4m3Nan ? 1 : 0;
+    for (size_t i = 0; i < rows.scales.size(); ++i) rows.scales[i] = 0x1p-9f * (2 + random_unit(i, 2));
+    return rows;
+  }
   for (size_t i = 0; i < rows.scales.size(); ++i) {
     const uint32_t bits = random_bits(i, 2);
     if (format.block > 0) {
@@ -51,7 +57,8 @@ double weight(const IntegerTile& rows, WeightFormat format, int row, int column)
     scale *= rows.block_scales[block];
     minimum *= rows.block_minima[block];
   }
-  const int value = rows.values[static_cast<size_t>(row) * rows.columns + column];
+  const uint8_t value = rows.values[static_cast<size_t>(row) * rows.columns + column];
+  if (format.has_float_scales()) return scale * e4m3_to_float(value);
   if (format.has_minima) return scale * value - minimum;
   return scale * (value - rows.zeros[group]);
 }
@@ -169,9 +176,10 @@ void expect_products() {
       sum += product;
       magnitude += std::abs(product);
     }
-    // 23 bits of x, relative to its greatest magnitude, and a few roundings to float.
+    // 23 bits of x, relative to its greatest magnitude, or 16; and a few roundings to float.
+    const double part = kFormat.takes_digits() ? 0x1p-18 : 0x1p-16;
     for (int tile = 0; tile < kTiles; ++tile)
-      EXPECT_NEAR(parts.out[tile * kTileRows + row], sum, magnitude * 0x1p-18)
+      EXPECT_NEAR(parts.out[tile * kTileRows + row], sum, magnitude * part)
           << "row " << row << ", tile " << tile;
   }
 
@@ -216,6 +224,12 @@ TEST(IntegerFormats, EightBits) {
   expect_products<WeightFormat{WeightType::kInt8, 32}, 1024>();
   expect_products<WeightFormat{WeightType::kInt8, 128}, 512>();
   expect_products<WeightFormat{WeightType::kInt8, 16, false, false, 256}, 1024>();
+}
+
+// Every code, in either part of a pair.
+TEST(IntegerFormats, E4m3) {
+  expect_products<WeightFormat{WeightType::kE4m3, kE4m3Group}, 1024>();
+  expect_products<WeightFormat{WeightType::kE4m3, kE4m3Group}, 512>();
 }
 
 }  // namespace
