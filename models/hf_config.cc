@@ -148,6 +148,7 @@ void state_quantization(const JsonView& config, const std::optional<Quantization
   const bool is_there = quantization.has_value();
   state(&ModelFacts::weight_bits, is_there ? quantization->bits : none.weight_bits, "bits");
   state(&ModelFacts::weight_group, is_there ? quantization->group_size : none.weight_group, "group size");
+  state(&ModelFacts::weight_e4m3, is_there && quantization->method == QuantizationMethod::kFp8, "E4M3");
   state(&ModelFacts::weight_zeros, is_there && !quantization->symmetric, "zeros");
   // A single group takes the columns as they come.
   state(&ModelFacts::weight_order, is_there && quantization->act_order && quantization->group_size > 0,

@@ -1,6 +1,8 @@
-// Three dialects. Each is read into the members it states, so that two files can be compared member by member
+// Five dialects. Each is read into the members it states, so that two files can be compared member by member
 // before defaults blur what was said.
 #include "models/quantization_config.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +20,7 @@ using Method = QuantizationMethod;
 constexpr const char* kSecondFile = "quantize_config.json";
 constexpr int64_t kMaxBits = 64;
 constexpr std::array kStoredBits = {4, 8};
+constexpr int kFp8Bits = 8;
 constexpr int kNibbleBits = 4;  // of all that AWQ writes
 constexpr std::array kStoredGroups = {-1, 32, 64, 128};
 constexpr int64_t kMaxGroupSize = 1 << 20;
@@ -28,7 +31,8 @@ struct MethodName {
   const char* name;
 };
 constexpr std::array kMethods = {MethodName{Method::kGptq, "gptq"}, MethodName{Method::kAwq, "awq"},
-                                 MethodName{Method::kCompressedTensors, "compressed-tensors"}};
+                                 MethodName{Method::kCompressedTensors, "compressed-tensors"},
+                                 MethodName{Method::kFp8, "fp8"}, MethodName{Method::kFp8, "modelopt"}};
 
 /// A member that may be absent, and where it is or would be.
 template <class T>
@@ -117,7 +121,7 @@ Method read_method(const JsonView& view) {
   for (const MethodName& known : kMethods) {
     if (name == known.name) return known.method;
   }
-  throw unsupported(view, "\"gptq\", \"awq\" or \"compressed-tensors\"");
+  throw unsupported(view, "\"gptq\", \"awq\", \"compressed-tensors\", \"fp8\" or \"modelopt\"");
 }
 
 /// A table of 16 floats, and scales that are floats too: no integers with scales of f16 have such values exactly.
@@ -165,6 +169,31 @@ void read_awq(const JsonView& root, Stated& stated) {
   stated.group_size = group_size_member(root["group_size"]);
   stated.symmetric = boolean_member(root["zero_point"]);
   if (stated.symmetric.value) stated.symmetric.value = !*stated.symmetric.value;
+}
+
+/// Blocks of rows and columns that share a scale; nothing is one scale for each row or tensor, which tensors decide.
+void read_block_size(const JsonView& size) {
+  if (size.is_null()) return;
+  for (size_t i = 0; i < 2; ++i) {
+    if (size.array_size() != 2 || size[i].integer(1, kMaxGroupSize) != kE4m3Group)
+      throw unsupported(size, fmt::format("[{0}, {0}]", kE4m3Group));
+  }
+}
+
+/// In E4M3. Scales of inputs are for those who round inputs.
+void state_fp8(Stated& stated, bool lm_head) {
+  stated.method.value = Method::kFp8;
+  stated.bits.value = kFp8Bits;
+  stated.group_size.value = kE4m3Group;
+  stated.symmetric.value = true;
+  stated.lm_head.value = lm_head;
+}
+
+/// Which layers are not, tensors say; lm_head never is.
+void read_fp8(const JsonView& root, Stated& stated) {
+  expect_only(root["fmt"], "e4m3");
+  read_block_size(root["weight_block_size"]);
+  state_fp8(stated, false);
 }
 
 /// group_size of compressed-tensors, which strategy decides where it is stated.
@@ -217,16 +246,39 @@ bool names_lm_head(const JsonView& ignore) {
   return found;
 }
 
+/// Floats of 8 bits with a scale for each row, tensor or block.
+void read_float_group(const JsonView& group) {
+  expect_null(group["output_activations"]);
+  const JsonView weights = group["weights"];
+  if (weights["num_bits"].integer(1, kMaxBits) != kFp8Bits) throw unsupported(weights["num_bits"], "8");
+  if (!weights["type"].is_null()) expect_only(weights["type"], "float");
+  const JsonView strategy = weights["strategy"];
+  const bool in_blocks = strategy.string() == "block";
+  if (!in_blocks && strategy.string() != "channel" && strategy.string() != "tensor")
+    throw unsupported(strategy, "\"channel\", \"tensor\" or \"block\"");
+  if (in_blocks) read_block_size(weights["block_structure"]);
+  const JsonView symmetric = weights["symmetric"];
+  if (!optional_boolean(symmetric).value_or(true)) throw unsupported(symmetric, "true");
+}
+
 void read_compressed_tensors(const JsonView& root, Stated& stated) {
-  if (root["format"].string() != "pack-quantized") throw unsupported(root["format"], "\"pack-quantized\"");
+  const std::string& format = root["format"].string();
+  const bool is_fp8 = format == "float-quantized" || format == "naive-quantized";
+  if (!is_fp8 && format != "pack-quantized") {
+    throw unsupported(root["format"], "\"pack-quantized\", \"float-quantized\" or \"naive-quantized\"");
+  }
   expect_only(root["quantization_status"], "compressed");
-  expect_null(root["kv_cache_scheme"]);
+  if (!is_fp8) expect_null(root["kv_cache_scheme"]);
   expect_empty(root["transform_config"], "no transforms");
   const JsonView sparsity = root["sparsity_config"];
   if (!sparsity.is_null() && !sparsity.object().empty()) expect_only(sparsity["format"], "dense");
 
   const JsonView group = only_group(root);
-  expect_only(group["format"], "pack-quantized");
+  expect_only(group["format"], format);
+  if (is_fp8) {
+    read_float_group(group);
+    return state_fp8(stated, !names_lm_head(root["ignore"]));
+  }
   expect_null(group["input_activations"]);
   expect_null(group["output_activations"]);
   const JsonView weights = group["weights"];
@@ -240,6 +292,14 @@ void read_compressed_tensors(const JsonView& root, Stated& stated) {
   stated.lm_head = {root["ignore"], !names_lm_head(root["ignore"])};
 }
 
+/// What modelopt writes, into config.json or, with other names, into a file of its own.
+void read_modelopt(const JsonView& root, Stated& stated) {
+  const JsonView algorithm = root["quant_algo"];
+  if (algorithm.string() != "FP8") throw unsupported(algorithm, "\"FP8\"");
+  const JsonView ignore = root["ignore"];
+  state_fp8(stated, !names_lm_head(ignore.is_null() ? root["exclude_modules"] : ignore));
+}
+
 /// Reads what `root` states; where it names no method, that is `fallback`, if there is one.
 Stated read_stated(const JsonView& root, std::optional<Method> fallback) {
   const JsonView name = root["quant_method"];
@@ -250,6 +310,7 @@ Stated read_stated(const JsonView& root, std::optional<Method> fallback) {
   if (method == Method::kGptq) read_gptq(root, stated);
   if (method == Method::kAwq) read_awq(root, stated);
   if (method == Method::kCompressedTensors) read_compressed_tensors(root, stated);
+  if (method == Method::kFp8) name.string() == "fp8" ? read_fp8(root, stated) : read_modelopt(root, stated);
   return stated;
 }
 
@@ -292,6 +353,19 @@ QuantizationConfig finish(const Stated& stated, std::string file) {
           .file = std::move(file)};
 }
 
+/// modelopt's, if it is there.
+std::optional<QuantizationConfig> read_own_file(const fs::path& folder) {
+  const fs::path path = folder / "hf_quant_config.json";
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(path, ignored))) return std::nullopt;
+  const json document = read_json(path);
+  const JsonView root(document, path.string());
+  const JsonView quantization = root["quantization"];
+  Stated stated(quantization);
+  read_modelopt(quantization, stated);
+  return finish(stated, path.string());
+}
+
 }  // namespace
 
 std::string_view zero_format_name(ZeroFormat zeros) {
@@ -304,7 +378,7 @@ std::optional<QuantizationConfig> QuantizationConfig::read(const JsonView& confi
   const fs::path second_path = folder / kSecondFile;
   std::error_code ignored;
   if (!fs::exists(fs::symlink_status(second_path, ignored))) {
-    if (first.is_null()) return std::nullopt;
+    if (first.is_null()) return read_own_file(folder);
     return finish(read_stated(first, std::nullopt), first_name);
   }
 

@@ -13,9 +13,9 @@
 
 namespace soliton {
 
-/// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order. Rounded: nobody, its floats are rounded
-/// as they are loaded, see weight_rounding.h.
-enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf, kRounded };
+/// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order. kFp8: weights in E4M3, whoever wrote them.
+/// kRounded: nobody, its floats are rounded as they are loaded, see weight_rounding.h.
+enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf, kFp8, kRounded };
 
 /// What GPTQ stores for a zero point: the zero less one, or the zero itself.
 enum class ZeroFormat { kV1, kV2 };
@@ -47,7 +47,8 @@ struct QuantizationConfig {
   std::string file;                    // where it was read, for messages
   std::optional<MatrixFormats> formats = {};  // kGguf alone
 
-  /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`.
+  /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`, or where neither is
+  /// there hf_quant_config.json, as modelopt writes it.
   /// Where both exist they may not contradict one another, and what config.json leaves out is taken from the
   /// other one. Nothing if neither exists. Throws kBadFile if a member is missing, of a wrong type or
   /// contradicted, and kMismatch for a sound checkpoint that is not supported.

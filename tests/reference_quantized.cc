@@ -51,10 +51,42 @@ StoredTensor stored(const std::string& name, const char* dtype, std::vector<int6
   return tensor;
 }
 
+float e4m3_value(uint8_t code) {
+  const int exponent = code >> 3 & 15;
+  const int mantissa = code & 7;
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
+                                        : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  return code >= 128 ? -magnitude : magnitude;
+}
+
+/// Codes in E4M3, all that there are, with a scale of three bits for each row.
+QuantizedMatrix random_e4m3(int64_t rows, int64_t columns, float bound, uint64_t seed) {
+  constexpr float kLargest = 448;
+  QuantizedMatrix matrix{.rows = rows,
+                         .columns = columns,
+                         .num_groups = 1,
+                         .values = std::vector<uint8_t>(static_cast<size_t>(rows * columns)),
+                         .scales = {},
+                         .zeros = {},
+                         .group_of = std::vector<int32_t>(static_cast<size_t>(columns)),
+                         .bits = 8,
+                         .is_e4m3 = true};
+  for (size_t i = 0; i < matrix.values.size(); ++i) {
+    const uint32_t bits = random_bits(i, seed);
+    matrix.values[i] = static_cast<uint8_t>(bits % 127 | (bits >> 8 & 1) << 7);
+  }
+  const float unit = std::exp2(std::floor(std::log2(bound / kLargest))) / 2;
+  for (int64_t row = 0; row < rows; ++row)
+    matrix.scales.push_back(unit *
+                            static_cast<float>(4 + random_bits(static_cast<uint64_t>(row), ~seed) % 4));
+  return matrix;
+}
+
 }  // namespace
 
 float QuantizedMatrix::weight(int64_t row, int64_t column) const {
   const int64_t group = row * num_groups + group_of[column];
+  if (is_e4m3) return scales[group] * e4m3_value(values[row * columns + column]);
   return scales[group] * static_cast<float>(values[row * columns + column] - zeros[group]);
 }
 
@@ -65,6 +97,7 @@ bool has_integers(const std::string& tensor_name, const ModelFacts& facts) {
 
 QuantizedMatrix random_quantized(const std::string& tensor_name, int64_t rows, int64_t columns, float bound,
                                  const ModelFacts& facts, uint64_t seed) {
+  if (facts.weight_e4m3 != 0) return random_e4m3(rows, columns, bound, seed);
   QuantizedMatrix matrix{.rows = rows,
                          .columns = columns,
                          .num_groups = facts.weight_group > 0 ? columns / facts.weight_group : 1,
@@ -169,6 +202,11 @@ std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const Qua
           stored(prefix + "qzeros", "I32", {groups, rows / of_word}, zeros),
           stored(prefix + "scales", "F16", {groups, rows}, scales),
           stored(prefix + "g_idx", "I32", {matrix.columns}, matrix.group_of)};
+}
+
+std::vector<StoredTensor> fp8_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix) {
+  return {stored(tensor_name, "F8_E4M3", {matrix.rows, matrix.columns}, matrix.values),
+          stored(tensor_name + "_scale", "F32", {matrix.rows, 1}, matrix.scales)};
 }
 
 std::vector<float> gptq_weights(const TensorSource& source, const std::string& tensor_name, int64_t rows,

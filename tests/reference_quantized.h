@@ -11,7 +11,7 @@
 
 namespace soliton {
 
-/// One layer: weight = scale * (value - zero).
+/// One layer: weight = scale * (value - zero), or of E4M3 scale * what the code stands for.
 struct QuantizedMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -21,6 +21,7 @@ struct QuantizedMatrix {
   std::vector<uint8_t> zeros;     // [rows][num_groups]
   std::vector<int32_t> group_of;  // [columns]
   int bits = 4;                   // of a value
+  bool is_e4m3 = false;           // are values codes?
 
   float weight(int64_t row, int64_t column) const;
 };
@@ -54,7 +55,10 @@ std::vector<StoredTensor> mxfp4_tensors(const std::string& name, const std::vect
 /// The tensors of GPTQ (v2) for the layer of tensor "PREFIX.weight".
 std::vector<StoredTensor> gptq_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix);
 
-/// The weights [rows][columns] of such tensors, as the format is defined and with nothing of the runtime's;
+/// The tensors of compressed-tensors for such a layer in E4M3, with a scale for each row.
+std::vector<StoredTensor> fp8_tensors(const std::string& tensor_name, const QuantizedMatrix& matrix);
+
+/// The weights [rows][columns] of GPTQ's tensors, as the format is defined and with nothing of the runtime's;
 /// empty if there are none. Throws kMismatch if one of them is absent, of another type or of another shape.
 std::vector<float> gptq_weights(const TensorSource& source, const std::string& tensor_name, int64_t rows,
                                 int64_t columns);

@@ -148,7 +148,15 @@ ordered_json classic_config(const ModelFacts& facts) {
   } else if (lists_layers(facts)) {
     config["intermediate_size"] = std::span(facts.layer_ffn).first(static_cast<size_t>(facts.num_layers));
   }
-  if (facts.weight_bits < 16) {
+  if (facts.weight_e4m3 != 0) {
+    const ordered_json weights = {
+        {"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}, {"symmetric", true}};
+    config["quantization_config"] = {
+        {"quant_method", "compressed-tensors"},
+        {"format", "float-quantized"},
+        {"ignore", facts.lm_head_bits < 16 ? ordered_json::array() : ordered_json{"lm_head"}},
+        {"config_groups", {{"group_0", {{"targets", {"Linear"}}, {"weights", weights}}}}}};
+  } else if (facts.weight_bits < 16) {
     config["quantization_config"] = {{"quant_method", "gptq"},
                                      {"bits", facts.weight_bits},
                                      {"group_size", facts.weight_group},
@@ -335,7 +343,9 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, c
       throw std::invalid_argument(name + ": size differs from the facts");
     }
     if (const auto found = weights.integers.find(name); found != weights.integers.end()) {
-      for (StoredTensor& tensor : gptq_tensors(name, found->second)) tensors.push_back(std::move(tensor));
+      for (StoredTensor& tensor :
+           found->second.is_e4m3 ? fp8_tensors(name, found->second) : gptq_tensors(name, found->second))
+        tensors.push_back(std::move(tensor));
       return;
     }
     if (has_mxfp4(name, facts)) {

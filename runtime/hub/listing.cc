@@ -16,7 +16,8 @@ constexpr const char* kTokenizer = "tokenizer.json";
 constexpr int64_t kMaxFileBytes = int64_t{1} << 50;
 constexpr size_t kMaxNameBytes = 255;  // of a part of a path
 
-constexpr std::array kConfigFiles = {"config.json", "generation_config.json", "quantize_config.json"};
+constexpr std::array kConfigFiles = {"config.json", "generation_config.json", "quantize_config.json",
+                                     "hf_quant_config.json"};
 constexpr std::array kTextFiles = {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
                                    "chat_template.json", kTokenizer};
 

@@ -7,6 +7,7 @@
 
 #include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/matrix_source.h"
+#include "runtime/weights/quantization/nibbles.h"
 #include "runtime/weights/rounding.h"
 
 namespace soliton {
@@ -103,9 +104,11 @@ void HostMatrix::read_integers(int64_t first, int count, float* values) const {
   for (int row = 0; row < count; ++row) {
     for (int64_t column = 0; column < all_columns_; ++column) {
       const int64_t group = row * num_groups + column / group_size;
-      const int difference = integers[row * all_columns_ + column] - zeros[group];
+      const uint8_t value = integers[row * all_columns_ + column];
       const int64_t input = order.empty() ? column : order[column];
-      values[row * all_columns_ + input] = scales[group] * static_cast<float>(difference);
+      values[row * all_columns_ + input] =
+          scales[group] *
+          (integers_->is_fp8() ? e4m3_to_float(value) : static_cast<float>(value - zeros[group]));
     }
   }
 }

@@ -256,8 +256,19 @@ json gptq(json config, bool lm_head) {
   return config;
 }
 
+/// As Qwen3 and DeepSeek are published.
+json fp8(json config) {
+  config["quantization_config"] = {{"quant_method", "fp8"},
+                                   {"fmt", "e4m3"},
+                                   {"activation_scheme", "dynamic"},
+                                   {"modules_to_not_convert", {"lm_head", "model.layers.0.input_layernorm"}},
+                                   {"weight_block_size", {128, 128}}};
+  return config;
+}
+
 std::map<std::string, json> published_configs() {
-  return {{"llama-3.1-8b-gptq-lm-head", gptq(llama(4096, 14336, 32, 32, 8.0, false), true)},
+  return {{"llama-3.1-8b-fp8", fp8(llama(4096, 14336, 32, 32, 8.0, false))},
+          {"llama-3.1-8b-gptq-lm-head", gptq(llama(4096, 14336, 32, 32, 8.0, false), true)},
           {"llama-3.1-8b-gptq", gptq(llama(4096, 14336, 32, 32, 8.0, false), false)},
           {"llama-3.1-70b-gptq", gptq(llama(8192, 28672, 80, 64, 8.0, false), false)},
           {"llama-3.1-8b", llama(4096, 14336, 32, 32, 8.0, false)},

@@ -166,9 +166,10 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
           "clip_qkv: expected null, got 8.0: not supported");
   refused({{"model_type", "mllama"}}, "model_type: expected \"llama\", got \"mllama\"");
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
-  refused(
-      {{"quantization_config", {{"quant_method", "fp8"}}}},
-      "quantization_config.quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"fp8\"");
+  refused({{"quantization_config", {{"quant_method", "eetq"}}}},
+          "quantization_config.quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\" or "
+          "\"modelopt\", "
+          "got \"eetq\"");
   refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
   refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
   refused({{"hidden_act", "relu2"}},

@@ -34,6 +34,26 @@ json compressed_tensors() {
         "group_size": 128, "actorder": "group", "dynamic": false, "block_structure": null}}}})");
 }
 
+/// As Qwen3 and DeepSeek are published.
+json fp8() {
+  return json::parse(R"({"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+    "weight_block_size": [128, 128], "modules_to_not_convert": ["lm_head", "model.layers.0.input_layernorm"]})");
+}
+
+/// compressed-tensors of floats.
+json float_tensors() {
+  return json::parse(
+      R"({"quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head"],
+    "quantization_status": "compressed", "kv_cache_scheme": {"num_bits": 8, "type": "float"},
+    "config_groups": {"group_0": {"targets": ["Linear"], "output_activations": null,
+      "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": true},
+      "weights": {"num_bits": 8, "type": "float", "symmetric": true, "strategy": "channel", "dynamic": false}}}})");
+}
+
+json modelopt() {
+  return {{"quant_method", "modelopt"}, {"quant_algo", "FP8"}, {"ignore", {"lm_head"}}};
+}
+
 /// A patch of the weights of compressed-tensors.
 json weights(const json& patch) {
   return {{"config_groups", {{"group_0", {{"weights", patch}}}}}};
@@ -141,10 +161,52 @@ TEST_F(QuantizationConfigTest, ReadsCompressedTensors) {
   EXPECT_FALSE(read(patched(compressed_tensors(), {{"ignore", {"re:.*lm_head"}}})).lm_head);
 }
 
+// Scales of inputs, and of a cache, are for those who round these. modelopt may have a file of its own.
+TEST_F(QuantizationConfigTest, ReadsFp8WhoeverWroteIt) {
+  const json tensor = weights({{"strategy", "tensor"}});
+  json blocks = weights({{"strategy", "block"}, {"block_structure", {128, 128}}});
+  for (const json& config : {fp8(), patched(fp8(), {{"weight_block_size", nullptr}}), float_tensors(),
+                             patched(float_tensors(), tensor), patched(float_tensors(), blocks),
+                             patched(float_tensors(), {{"format", "naive-quantized"}}), modelopt()}) {
+    SCOPED_TRACE(config.dump());
+    const QuantizationConfig read = this->read(config);
+    EXPECT_EQ(read.method, Method::kFp8);
+    EXPECT_EQ(read.bits, 8);
+    EXPECT_EQ(read.group_size, 128);
+    EXPECT_TRUE(read.symmetric);
+    EXPECT_FALSE(read.lm_head);
+  }
+  EXPECT_TRUE(read(patched(float_tensors(), {{"ignore", json::array()}})).lm_head);
+  folder_.write("hf_quant_config.json",
+                R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8",
+                    "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}})");
+  const QuantizationConfig own = read_root(json::object()).value();
+  EXPECT_EQ(own.method, Method::kFp8);
+  EXPECT_FALSE(own.lm_head);
+}
+
+TEST_F(QuantizationConfigTest, RefusesVariantsOfFp8) {
+  unsupported(fp8(), {{"fmt", "e5m2"}}, "fmt: expected \"e4m3\", got \"e5m2\": not supported");
+  for (const json& size : {json{64, 128}, json{128}, json{128, 128, 128}})
+    unsupported(fp8(), {{"weight_block_size", size}}, "weight_block_size: expected [128, 128], got ");
+  unsupported(modelopt(), {{"quant_algo", "NVFP4"}}, "quant_algo: expected \"FP8\", got \"NVFP4\"");
+  malformed(modelopt(), {{"quant_algo", nullptr}}, "quant_algo: expected a string");
+  const auto refused = [&](const json& patch, const std::string& message) {
+    unsupported(float_tensors(), weights(patch), "config_groups.group_0.weights." + message);
+  };
+  refused({{"num_bits", 4}}, "num_bits: expected 8, got 4");
+  refused({{"type", "int"}}, "type: expected \"float\", got \"int\"");
+  refused({{"symmetric", false}}, "symmetric: expected true, got false");
+  refused({{"strategy", "group"}}, "strategy: expected \"channel\", \"tensor\" or \"block\", got \"group\"");
+  refused({{"strategy", "block"}, {"block_structure", {64, 64}}},
+          "block_structure: expected [128, 128], got ");
+}
+
 TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
-  unsupported(gptq(), {{"quant_method", "bitsandbytes"}},
-              "quant_method: expected \"gptq\", \"awq\" or \"compressed-tensors\", got \"bitsandbytes\": not "
-              "supported");
+  unsupported(
+      gptq(), {{"quant_method", "bitsandbytes"}},
+      "quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\" or \"modelopt\", got "
+      "\"bitsandbytes\": not supported");
   unsupported(gptq(), {{"quant_method", "bitsandbytes"}, {"bnb_4bit_quant_type", "nf4"}},
               "bnb_4bit_quant_type: expected integers, got \"nf4\": not supported, as kernels cannot have");
   unsupported(awq(), {{"bits", 8}}, "bits: expected 4, got 8");
@@ -187,7 +249,8 @@ TEST_F(QuantizationConfigTest, RefusesVariantsOfCompressedTensors) {
   const json eight_bits = {{"num_bits", 8}};
   for (const char* format : {"int-quantized", "marlin-24", "nvfp4-pack-quantized", "dense"}) {
     refused({{"format", format}},
-            "format: expected \"pack-quantized\", got \"" + std::string(format) + "\": not supported");
+            "format: expected \"pack-quantized\", \"float-quantized\" or \"naive-quantized\", got \"" +
+                std::string(format) + "\": not supported");
   }
   refused({{"config_groups", {{"group_0", {{"format", "int-quantized"}}}}}},
           "config_groups.group_0.format: expected \"pack-quantized\", got \"int-quantized\"");

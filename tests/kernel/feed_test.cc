@@ -12,7 +12,7 @@ class Feed : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Feed,
                          testing::Values("micro-3", "plain-4-split", "plain-4-rows8", "plain-4-all",
-                                         "plain-4-rows8-lanes"),
+                                         "plain-4-rows8-lanes", "fp8-4-all"),
                          test_name);
 
 // Around the chunks of 8 and 64 rows, and the end of a page.

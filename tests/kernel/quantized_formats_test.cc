@@ -36,6 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
                             {"gptq-v1-zeros-32-act-order+lm-head", "gptq-v2-zeros-32-act-order+lm-head"}},
                     Formats{"int8-3-all",
                             {"gptq-v1-bytes-32-lm-head", "gptq-v2-bytes-32-lm-head", "c-t-bytes-32-lm-head"}},
+                    Formats{"fp8-4-all", {"fp8-blocks", "fp8-channel", "fp8-tensor"}},
                     Formats{"int4-wide-3", {"gptq-v1-one", "gptq-v2-one", "awq-one", "c-t-one"}}),
     [](const testing::TestParamInfo<Formats>& info) {
       std::string name = info.param.kernel;
@@ -65,6 +66,7 @@ TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
   const ModelFacts facts = facts_of(GetParam().kernel);
   ModelFacts plain = facts;
   plain.weight_bits = plain.lm_head_bits = 16;
+  plain.weight_e4m3 = 0;
   const TemporaryModel base(random_weights(plain, kWeightSeed), plain);
   std::string command = "'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/quantization/make_models.py' '" +
                         base.path().string() + "' '" + (base.path() / "formats").string() + "'";

@@ -34,8 +34,9 @@ def to_bf16(values):
 def save(path, tensors):
     header, data = {}, b""
     for name, tensor in tensors.items():
+        dtype, tensor = tensor if isinstance(tensor, tuple) else (TYPES[str(tensor.dtype)], tensor)
         raw = np.ascontiguousarray(tensor).tobytes()
-        header[name] = {"dtype": TYPES[str(tensor.dtype)], "shape": list(tensor.shape),
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()

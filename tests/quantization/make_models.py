@@ -6,7 +6,8 @@ FOLDER/FORMAT/config.json         that of BASE, with quantization_config
 FOLDER/FORMAT/model.safetensors   the tensors of BASE; of the linear layers those of the format
 FOLDER/FORMAT.meant/model.safetensors  the same as bf16 and, of the linear layers, float32
 
-A FORMAT is METHOD-GROUP or METHOD-GROUP-EXTRA+EXTRA..., such as gptq-v1-64-no-g-idx: see METHODS and EXTRAS. The
+A FORMAT is METHOD-GROUP or METHOD-GROUP-EXTRA+EXTRA..., such as gptq-v1-64-no-g-idx: see METHODS and EXTRAS; or one of
+E4M3: fp8-blocks, fp8-channel or fp8-tensor. The
 layers are drawn as make_cases.py draws its own, with weights of about the size of BASE's. Needs numpy alone.
 """
 
@@ -91,7 +92,7 @@ class Format:
         return Layer(prefix, f"{self.name} {prefix}", rows, columns, self.group, self.zeros, scale_type=scale_type,
                      ordered="act-order" in self.extras, bits=self.bits)
 
-    def tensors(self, layer):
+    def tensors(self, _, layer):
         if self.method.startswith("gptq"):
             version = 2 if "v2" in self.method else 1
             if "no-g-idx" in self.extras:
@@ -100,6 +101,70 @@ class Format:
         if self.method.startswith("awq"):
             return layer.awq()
         return layer.compressed_tensors(self.symmetric, None, np.dtype("int64"))
+
+
+def e4m3_values():
+    """What each code stands for; the two NaN are 0."""
+    codes = np.arange(256)
+    exponents, mantissas = codes >> 3 & 15, codes & 7
+    magnitudes = np.where(exponents == 0, mantissas / 8 * 2.0 ** -6, (1 + mantissas / 8) * 2.0 ** (exponents - 7.0))
+    return np.where(codes & 127 == 127, 0, np.where(codes >= 128, -magnitudes, magnitudes)).astype(np.float32)
+
+
+class Fp8Layer:
+    """Codes in E4M3, all that there are, and scales of the tensor, of rows or of blocks of 128 x 128."""
+
+    def __init__(self, form, seed, rows, columns):
+        random = np.random.default_rng(zlib.crc32(seed.encode()))
+        self.form = form
+        self.codes = random.integers(0, 256, (rows, columns)).astype(np.uint8)
+        self.codes[self.codes & 127 == 127] -= 1  # no NaN
+        shape = {"blocks": (-(-rows // 128), -(-columns // 128)), "channel": (rows, 1), "tensor": ()}[form]
+        scales = random.uniform(0.5, 1.5, shape) * columns ** -0.5 / 108  # codes vary by 108 squared
+        # Of rows bf16, as bits.
+        self.scales = np.asarray(scales, np.float32)
+        if form == "channel":
+            self.scales = (self.scales.view(np.uint32) & 0xffff0000).view(np.float32)
+
+    def weight(self):
+        scales = self.scales
+        if self.form == "blocks":
+            scales = np.repeat(np.repeat(scales, 128, 0), 128, 1)[:self.codes.shape[0], :self.codes.shape[1]]
+        return e4m3_values()[self.codes] * scales
+
+
+class Fp8Format:
+    """fp8-blocks: as DeepSeek and Qwen3 are published; fp8-channel: compressed-tensors; fp8-tensor: modelopt."""
+
+    lm_head = False
+    extras = ()
+
+    def __init__(self, name):
+        self.name = name
+        self.form = name.removeprefix("fp8-")
+
+    def config(self):
+        if self.form == "blocks":
+            return {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128],
+                    "modules_to_not_convert": ["lm_head"]}
+        if self.form == "tensor":
+            return {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": ["lm_head"]}
+        weights = {"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": True, "dynamic": False}
+        group = {"targets": ["Linear"], "weights": weights, "output_activations": None,
+                 "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True}}
+        return {"quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head"],
+                "quantization_status": "compressed", "config_groups": {"group_0": group}}
+
+    def layer(self, prefix, rows, columns):
+        return Fp8Layer(self.form, f"{self.name} {prefix}", rows, columns)
+
+    def tensors(self, prefix, layer):
+        stored = {prefix + ".weight": ("F8_E4M3", layer.codes)}
+        if self.form == "blocks":
+            return stored | {prefix + ".weight_scale_inv": layer.scales}
+        if self.form == "channel":
+            return stored | {prefix + ".weight_scale": (layer.scales.view(np.uint32) >> 16).astype(np.uint16)}
+        return stored | {prefix + ".weight_scale": layer.scales, prefix + ".input_scale": np.float32(1)}
 
 
 def write(base, folder, chosen):
@@ -113,7 +178,7 @@ def write(base, folder, chosen):
             stored[name] = meant[name] = bits
             continue
         layer = chosen.layer(prefix, *bits.shape)
-        stored |= chosen.tensors(layer)
+        stored |= chosen.tensors(prefix, layer)
         meant[name] = layer.weight()
     config = json.loads((base / "config.json").read_text())
     quantization = chosen.config()
@@ -131,7 +196,7 @@ def write(base, folder, chosen):
 def main():
     base, folder = map(pathlib.Path, sys.argv[1:3])
     for name in sys.argv[3:]:
-        write(base, folder, Format(name))
+        write(base, folder, Fp8Format(name) if name.startswith("fp8") else Format(name))
 
 
 main()

@@ -227,6 +227,72 @@ TEST_F(QuantizedLinearTest, CompressedTensorsPacksRows) {
   EXPECT_EQ(zeros(other, 12, 1), std::vector<uint8_t>(kGroups, 4));
 }
 
+// Of a tensor, of rows and of blocks, the last of which are smaller; in every type of floats.
+TEST_F(QuantizedLinearTest, Fp8HasAsManyScalesAsItsTensorSays) {
+  constexpr int64_t kOuts = 130;
+  constexpr int64_t kIns = 192;
+  config_ = {};
+  config_.method = Method::kFp8;
+  std::vector<uint8_t> codes(kOuts * kIns);
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i % 0x7f);
+  entries_ = {{"weight", entry("F8_E4M3", {kOuts, kIns}, codes)}};
+  const auto scales_of = [&](const char* name, Entry scales, int64_t row) {
+    entries_[name] = std::move(scales);
+    const QuantizedLinear linear = find(kOuts, kIns).value();
+    entries_.erase(name);
+    std::vector<float> read(static_cast<size_t>(linear.num_groups()));
+    linear.unpack_scales(row, 1, read.data());
+    return read;
+  };
+  const std::vector<float> blocks = {1, 2, 3, 4};
+  EXPECT_EQ(scales_of("weight_scale_inv", entry("F32", {2, 2}, blocks), 127), (std::vector<float>{1, 2}));
+  EXPECT_EQ(scales_of("weight_scale_inv", entry("F32", {2, 2}, blocks), 128), (std::vector<float>{3, 4}));
+  std::vector<uint16_t> rows(kOuts, 0x3f80);
+  rows[129] = 0x4040;
+  EXPECT_EQ(scales_of("weight_scale", entry("BF16", {kOuts, 1}, rows), 129), std::vector<float>{3});
+  EXPECT_EQ(scales_of("weight_scale", entry("BF16", {kOuts}, rows), 128), std::vector<float>{1});
+  EXPECT_EQ(scales_of("weight_scale", entry<float>("F32", {}, {0.125f}), 129), std::vector<float>{0.125f});
+  EXPECT_EQ(scales_of("weight_scale", entry<uint16_t>("F16", {1}, {kHalfOne}), 0), std::vector<float>{1});
+
+  entries_["weight_scale"] = entry<float>("F32", {1}, {1});
+  const QuantizedLinear linear = find(kOuts, kIns).value();
+  EXPECT_TRUE(linear.is_fp8());
+  EXPECT_EQ(values(linear, 1, 1), std::vector<uint8_t>(codes.begin() + kIns, codes.begin() + 2 * kIns));
+}
+
+TEST_F(QuantizedLinearTest, RefusesFp8WithoutSoundScalesOrWithNan) {
+  config_ = {};
+  config_.method = Method::kFp8;
+  const auto sound = filled("F8_E4M3", {kRows, kColumns}, uint8_t{1});
+  entries_ = {{"weight", sound}};
+  mismatched("weight: expected weight_scale or weight_scale_inv beside it, got neither");
+  entries_["weight_scale"] = filled("F32", {2, 1}, 1.0f);
+  mismatched("weight_scale: expected F32, BF16 or F16 [1], [16, 1] or [1, 1], got F32 [2, 1]");
+  entries_["weight_scale"] = filled("U8", {1}, uint8_t{1});
+  mismatched("weight_scale: expected F32, BF16 or F16 [1], [16, 1] or [1, 1], got U8 [1]");
+  entries_["weight_scale"] = filled("F32", {1}, 1.0f);
+  entries_["weight"] = filled("F8_E4M3", {kColumns, kRows}, uint8_t{1});
+  mismatched("weight: expected F8_E4M3 [16, 128], got F8_E4M3 [128, 16]");
+  entries_["weight"] = filled("F8_E5M2", {kRows, kColumns}, uint8_t{1});
+  EXPECT_FALSE(find().has_value());
+  entries_["weight"] = sound;
+  entries_["weight"].bytes[5 * kColumns + 3] = '\xff';
+  const QuantizedLinear linear = find().value();
+  EXPECT_EQ(values(linear, 0, 5).size(), 5u * kColumns);
+  expect_refused([&] { values(linear, 4, 2); }, ExitCode::kBadFile,
+                 (folder_.path() / "model.safetensors").string() +
+                     ": layer.weight: expected numbers, got NaN in rows 4 to 5");
+}
+
+TEST(Nibbles, E4m3IsExact) {
+  EXPECT_EQ(e4m3_to_float(0x7e), 448.0f);
+  EXPECT_EQ(e4m3_to_float(0xfe), -448.0f);
+  EXPECT_EQ(e4m3_to_float(0x38), 1.0f);
+  EXPECT_EQ(e4m3_to_float(0x08), 0x1p-6f);
+  EXPECT_EQ(e4m3_to_float(0x87), -7 * 0x1p-9f);
+  EXPECT_EQ(e4m3_to_float(0x01), 0x1p-9f);
+}
+
 TEST_F(QuantizedLinearTest, ActOrderSortsInputsByGroupStably) {
   start(Method::kGptq, true);
   config_.act_order = true;

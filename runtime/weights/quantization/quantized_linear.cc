@@ -293,11 +293,60 @@ std::optional<QuantizedLinear> find_blocks(const TensorSource& source, const std
   return QuantizedLinear(std::move(tensors));
 }
 
+/// How many scales there are decides what each is for.
+void find_fp8_scales(const Finder& finder, QuantizedTensors& tensors) {
+  const int64_t row_blocks = (tensors.rows + kE4m3Group - 1) / kE4m3Group;
+  const int64_t column_blocks = (tensors.columns + kE4m3Group - 1) / kE4m3Group;
+  const bool is_inverse = finder.find("weight_scale_inv") != nullptr;
+  const char* const name = is_inverse ? "weight_scale_inv" : "weight_scale";
+  const Tensor* const found = finder.find(name);
+  if (found == nullptr) {
+    throw tensor_error(ExitCode::kMismatch, *tensors.values,
+                       "expected weight_scale or weight_scale_inv beside it, got neither");
+  }
+  const auto is = [&](std::initializer_list<int64_t> shape) {
+    return std::ranges::equal(found->shape, shape);
+  };
+  const bool is_float =
+      found->dtype == DType::kF32 || found->dtype == DType::kBF16 || found->dtype == DType::kF16;
+  const bool of_tensor = is({}) || is({1}) || is({1, 1});
+  const bool of_rows = is({tensors.rows, 1}) || is({tensors.rows});
+  const bool of_blocks = is({row_blocks, column_blocks});
+  if (!is_float || !(of_tensor || of_rows || of_blocks)) {
+    throw tensor_error(ExitCode::kMismatch, *found,
+                       "expected F32, BF16 or F16 [1], [{}, 1] or [{}, {}], got {}", tensors.rows, row_blocks,
+                       column_blocks, describe_tensor(found->dtype, found->shape));
+  }
+  const bool is_of_blocks = of_blocks && !of_tensor && !of_rows;
+  tensors.scales = found;
+  tensors.num_groups = is_of_blocks ? static_cast<int>(column_blocks) : 1;
+  tensors.scale_rows = is_of_blocks ? kE4m3Group : of_rows && !of_tensor ? 1 : tensors.rows;
+}
+
+/// A layer in E4M3; nothing if it is in other floats.
+std::optional<QuantizedLinear> find_fp8(const TensorSource& source, const std::string& prefix, int64_t rows,
+                                        int64_t columns) {
+  const Finder finder(source, prefix);
+  const Tensor* const found = finder.find("weight");
+  if (found == nullptr || found->dtype != DType::kF8E4M3) return std::nullopt;
+  QuantizedTensors tensors;
+  tensors.method = Method::kFp8;
+  tensors.bits = 8;
+  tensors.rows = rows;
+  tensors.columns = columns;
+  tensors.values = &finder.require("weight", {DType::kF8E4M3}, {rows, columns});
+  tensors.symmetric = true;
+  find_fp8_scales(finder, tensors);
+  tensors.bias = find_bias(finder, rows);
+  return QuantizedLinear(std::move(tensors));
+}
+
 }  // namespace
 
 std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const QuantizationConfig& config,
                                               const std::string& prefix, int64_t rows, int64_t columns) {
   if (config.method == Method::kGguf) return find_blocks(source, prefix, rows, columns);
+  if (config.method == Method::kFp8) return find_fp8(source, prefix, rows, columns);
   const Finder finder(source, prefix);
   const bool has_own_names = config.method == Method::kCompressedTensors;
   const char* const suffix = has_own_names ? "weight_packed" : "qweight";

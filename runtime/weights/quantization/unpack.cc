@@ -1,10 +1,15 @@
 // Unpacking rows of the three formats. A row of GPTQ or AWQ is a column of its file, so rows are taken by the
 // cache line, and a few hundred bytes of each are finished before the next ones.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
+#include <span>
 
+#include "models/error.h"
 #include "runtime/weights/quantization/nibbles.h"
 #include "runtime/weights/quantization/quantized_linear.h"
+#include "runtime/weights/tensor_values.h"
 
 namespace soliton {
 namespace {
@@ -80,6 +85,26 @@ void unpack_compressed_tensors(const QuantizedTensors& tensors, int64_t first, i
                   count * row_bytes, values);
 }
 
+/// Of E4M3, as they stand. A NaN would spread to every logit.
+void copy_codes(const QuantizedTensors& tensors, int64_t first, int count, uint8_t* values) {
+  const int64_t size = count * tensors.columns;
+  std::memcpy(values, tensors.values->data.data() + first * tensors.columns, static_cast<size_t>(size));
+  bool has_nan = false;  // a loop that becomes wide
+  for (int64_t i = 0; i < size; ++i) has_nan |= (values[i] & kE4m3Nan) == kE4m3Nan;
+  if (!has_nan) return;
+  throw file_error(ExitCode::kBadFile, *tensors.values->file,
+                   "{}: expected numbers, got NaN in rows {} to {}", tensors.values->name, first,
+                   first + count - 1);
+}
+
+void check_fp8_scales(const Tensor& tensor, std::span<const float> scales) {
+  const auto odd = std::ranges::find_if_not(
+      scales, [](float scale) { return std::abs(scale) <= kMostE4m3Scale; });  // NaN is none of these
+  if (odd == scales.end()) return;
+  throw file_error(ExitCode::kMismatch, *tensor.file, "{}: expected scales of {} at most, got {}",
+                   tensor.name, kMostE4m3Scale, *odd);
+}
+
 /// In the model's order of inputs.
 void unpack_natural(const QuantizedTensors& tensors, int64_t first, int count, uint8_t* values) {
   switch (tensors.method) {
@@ -89,6 +114,8 @@ void unpack_natural(const QuantizedTensors& tensors, int64_t first, int count, u
       return unpack_awq(tensors, first, count, values);
     case QuantizationMethod::kCompressedTensors:
       return unpack_compressed_tensors(tensors, first, count, values);
+    case QuantizationMethod::kFp8:
+      return copy_codes(tensors, first, count, values);
     case QuantizationMethod::kGguf:
     case QuantizationMethod::kRounded:
       break;
@@ -113,6 +140,12 @@ void QuantizedLinear::unpack_values(int64_t first, int count, uint8_t* values) c
 }
 
 void QuantizedLinear::unpack_scales(int64_t first, int count, float* scales) const {
+  if (is_fp8()) {
+    for (int i = 0; i < count; ++i)
+      read_floats(*tensors_.scales, (first + i) / tensors_.scale_rows * num_groups(), num_groups(),
+                  scales + static_cast<ptrdiff_t>(i) * num_groups());
+    return check_fp8_scales(*tensors_.scales, std::span(scales, static_cast<size_t>(count) * num_groups()));
+  }
   const bool by_row = tensors_.method == QuantizationMethod::kCompressedTensors;
   const bool is_f16 = tensors_.scales->dtype == DType::kF16;
   for (int64_t group = 0; group < num_groups(); ++group) {
@@ -126,6 +159,10 @@ void QuantizedLinear::unpack_scales(int64_t first, int count, float* scales) con
 }
 
 void QuantizedLinear::unpack_zeros(int64_t first, int count, uint8_t* zeros) const {
+  if (is_fp8()) {
+    std::fill_n(zeros, static_cast<int64_t>(count) * num_groups(), uint8_t{0});
+    return;
+  }
   if (tensors_.zeros == nullptr || tensors_.bits == 8) {  // of 8 bits they are symmetric
     std::fill_n(zeros, static_cast<int64_t>(count) * num_groups(),
                 static_cast<uint8_t>(1 << (tensors_.bits - 1)));
