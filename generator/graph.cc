@@ -87,7 +87,7 @@ Graph build_rows_graph(const ModelFacts& facts, ExpertRows experts) {
       if (op.input == InputKind::kHidden) op.input = InputKind::kNormed;
     }
   }
-  if (norms_after(norm_placement(facts))) {
+  if (holds_blocks(norm_placement(facts))) {
     graph.block = static_cast<int>(graph.vectors.size());
     graph.vectors.push_back({.name = "block", .elements = 0});  // as squares
     graph.block_squares = static_cast<int>(graph.vectors.size());

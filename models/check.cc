@@ -225,7 +225,7 @@ void check_blocks(const StatedFacts& stated) {
   const auto refuse = [&](const Fact& fact, const std::string& expected) {
     throw refusal(stated.unsupported, stated.place(fact), expected);
   };
-  const bool follows = norms_after(norm_placement(facts));
+  const bool follows = holds_blocks(norm_placement(facts));
   if (follows && has_experts(facts)) refuse(&ModelFacts::num_experts, "no experts where norms follow blocks");
   if (follows && facts.weight_order != 0)
     refuse(&ModelFacts::weight_order, "inputs in natural order where norms follow blocks");

@@ -126,6 +126,8 @@ std::vector<std::string> default_norms(NormPlacement norms) {
               "post_feedforward_layernorm"};
     case NormPlacement::kAfter:
       return {"post_attention_layernorm", "post_feedforward_layernorm"};
+    case NormPlacement::kParallel:
+      return {"input_layernorm", "input_layernorm"};
   }
   return {};
 }

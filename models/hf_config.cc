@@ -130,7 +130,8 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   const JsonView tied = config["tie_word_embeddings"];
   state_flag(&ModelFacts::tied_lm_head, boolean_or(tied, family.absent_tied), tied.place(), stated);
   read_activation(config, family, stated);
-  read_fact_or(config["rms_norm_eps"], &ModelFacts::norm_epsilon, family.absent_norm_epsilon, stated);
+  read_fact_or(config[family.norm_epsilon_member], &ModelFacts::norm_epsilon, family.absent_norm_epsilon,
+               stated);
   if (family.read_further != nullptr) family.read_further(config, stated);
 }
 

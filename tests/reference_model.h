@@ -106,7 +106,7 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
       if (norms_before(norms))
         visit(prefix + "pre_feedforward_layernorm.weight", Shape{hidden}, layer.ffn_norm);
       visit(prefix + "post_feedforward_layernorm.weight", Shape{hidden}, layer.ffn_block_norm);
-    } else {
+    } else if (!is_parallel(norms)) {
       visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
     }
     const auto visit_gated = [&](const std::string& at, int64_t width, auto& gated) {
@@ -219,6 +219,8 @@ class ReferenceModel {
   Vector round(Vector values) const;
   /// Without weights it is none.
   Vector norm(const Vector& x, const Bf16Bits& weight) const;
+  /// RMS norm, or LayerNorm.
+  Vector norm_stream(Vector x, const Bf16Bits& weight) const;
   /// By the floats that the matrix is rounded from, if there are any.
   Vector multiply(const Bf16Bits& matrix, const Vector& x) const;
   Vector embed(int token) const;

@@ -43,6 +43,7 @@ float matrix_bound(const std::string& name, int64_t columns) {
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.sinks != 0) return {"GptOssForCausalLM", "gpt_oss"};
   const NormPlacement norms = norm_placement(facts);
+  if (norms == NormPlacement::kParallel) return {"Cohere2ForCausalLM", "cohere2"};
   if (norms == NormPlacement::kAround && facts.head_norm != 0) return {"Gemma3ForCausalLM", "gemma3_text"};
   if (norms == NormPlacement::kAround) return {"Gemma2ForCausalLM", "gemma2"};
   if (norms == NormPlacement::kAfter && facts.joint_norm == 0) return {"Exaone4ForCausalLM", "exaone4"};
@@ -73,6 +74,8 @@ void add_dense_members(const ModelFacts& facts, ordered_json& config) {
   config["residual_multiplier"] = facts.residual_scale;
   config["attention_multiplier"] = attention_scale(facts);
   config["logits_scaling"] = 1 / facts.logit_scale;
+  config["logit_scale"] = facts.logit_scale;  // Cohere's, and the next
+  config["layer_norm_eps"] = facts.norm_epsilon;
   config["sliding_window"] = nullptr;
   for (int layer = 0; layer < facts.num_layers; ++layer) {
     const int32_t window = window_of_layer(facts, layer);
@@ -143,7 +146,7 @@ ordered_json classic_config(const ModelFacts& facts) {
       config["first_k_dense_replace"] = dense.size();
       config["routed_scaling_factor"] = facts.router_scale;
     }
-  } else if (norms_after(norm_placement(facts)) || facts.residual_scale != 1 || lists_ropes(facts)) {
+  } else if (holds_blocks(norm_placement(facts)) || facts.residual_scale != 1 || lists_ropes(facts)) {
     add_dense_members(facts, config);
   } else if (lists_layers(facts)) {
     config["intermediate_size"] = std::span(facts.layer_ffn).first(static_cast<size_t>(facts.num_layers));
@@ -270,6 +273,18 @@ void write_shards(const fs::path& folder, std::span<const StoredTensor> tensors,
              {{"metadata", {{"total_size", bytes}}}, {"weight_map", weight_map}});
 }
 
+/// Rows of q or k with those of a rotated pair side by side, as Cohere has them.
+Bf16Bits paired_rows(const Bf16Bits& bits, int64_t rows, int64_t head_dim) {
+  const auto row_size = static_cast<ptrdiff_t>(bits.size()) / rows;
+  Bf16Bits paired;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t dim = row % head_dim;
+    const auto from = bits.begin() + (row - dim + dim % 2 * (head_dim / 2) + dim / 2) * row_size;
+    paired.insert(paired.end(), from, from + row_size);
+  }
+  return paired;
+}
+
 }  // namespace
 
 int64_t num_elements(std::span<const int64_t> shape) {
@@ -353,8 +368,11 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, c
         tensors.push_back(std::move(tensor));
       return;
     }
-    const auto* bytes = reinterpret_cast<const uint8_t*>(bits.data());
-    tensors.push_back({name, "BF16", shape, {bytes, bytes + bits.size() * sizeof(uint16_t)}});
+    const bool is_rotated = name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight");
+    const bool is_paired = is_rotated && is_parallel(norm_placement(facts));
+    const Bf16Bits stored = is_paired ? paired_rows(bits, shape[0], facts.head_dim) : bits;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(stored.data());
+    tensors.push_back({name, "BF16", shape, {bytes, bytes + stored.size() * sizeof(uint16_t)}});
   });
   if (num_shards < 1 || static_cast<size_t>(num_shards) > tensors.size()) {
     throw std::invalid_argument(

@@ -444,7 +444,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 bool can_group(const ModelFacts& facts) {
   const auto fills = [](int columns) { return columns % (kPageColumns / kGroupTiles) == 0; };
   return facts.num_experts > 0 && !weight_format(facts, facts.weight_bits).has_scales() &&
-         facts.further_bits == 0 && facts.expert_bias == 0 && !norms_after(norm_placement(facts)) &&
+         facts.further_bits == 0 && facts.expert_bias == 0 && !holds_blocks(norm_placement(facts)) &&
          fills(facts.hidden) && fills(expert_width(facts)) && facts.o_bias == 0;
 }
 

@@ -22,7 +22,7 @@ void check_norm_block(const Plan& plan, const Reading& at, Report& report) {
   const auto [phase, before] = at;
   const bool norms = phase.kind == PhaseKind::kNormBlock;
   const bool ends = before.kind == PhaseKind::kMatrix && before.output == OutputKind::kResidual;
-  if (norms == (ends && norms_after(norm_placement(plan.facts)))) return;
+  if (norms == (ends && holds_blocks(norm_placement(plan.facts)))) return;
   report.refuse(Rule::kStepShape, "{}: expected {} behind {}", phase.name,
                 norms ? "to norm what a block gives where the model does, and not"
                       : "a phase that norms what the block gives and not this one",

@@ -45,7 +45,7 @@ int squares_elements(const ModelFacts& facts) {
 
 /// The same of what blocks give, where it is normed.
 int block_squares_elements(const ModelFacts& facts) {
-  return norms_after(norm_placement(facts)) ? facts.hidden / kTileRows : 0;
+  return holds_blocks(norm_placement(facts)) ? facts.hidden / kTileRows : 0;
 }
 
 OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
@@ -239,16 +239,17 @@ void check_norms(const Plan& plan, Report& report) {
     const bool residual = phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kResidual;
     // What a block gave is normed by the row before: by who reads the stream next, or of several rows by a phase of its own.
     const bool norms_block = plan.rows > 1 ? phase.kind == PhaseKind::kNormBlock
-                                           : reads && writer != nullptr && norms_after(placement);
+                                           : reads && writer != nullptr && holds_blocks(placement);
+    const bool weighs_block = norms_block && norms_after(placement);  // else it loses its mean
     const bool names = reads || residual || norms_block;
     const int64_t row = plan.layers[instance.layer].first_norm + int64_t{phase.norm};
-    if (names && (phase.norm < 0 || row < (norms_block ? 1 : 0) || row > last)) {
+    if (names && (phase.norm < 0 || row < (weighs_block ? 1 : 0) || row > last)) {
       report.refuse_once(phase.name, Rule::kNormRow,
                          fmt::format("{} (layer {}): expected a row of the norms of 0 to {}, got {}",
                                      phase.name, instance.layer, last, row));
     } else if (names) {
       if (normed && phase.routes < 0) ++uses[row];  // else the router has counted it
-      if (norms_block) ++uses[row - 1];
+      if (weighs_block) ++uses[row - 1];
     } else if (phase.norm >= 0) {
       report.refuse(Rule::kNormRow, "{}: expected no row of the norms where nothing is normed, got {}",
                     phase.name, phase.norm);

@@ -48,7 +48,7 @@ void check_indices(const Plan& plan, Report& report) {
     report.refuse(Rule::kIndexOutOfRange, "squares: expected a vector of {} to {}, got {}", least_squares,
                   most_squares, plan.squares);
   }
-  const bool norms_blocks = plan.rows > 1 && norms_after(norm_placement(plan.facts));
+  const bool norms_blocks = plan.rows > 1 && holds_blocks(norm_placement(plan.facts));
   for (const int index : {plan.block, plan.block_squares}) {
     const bool is_index = index >= 0 && index < static_cast<int>(vectors);
     if (norms_blocks ? is_index : index == -1) continue;

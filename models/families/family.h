@@ -60,9 +60,10 @@ struct Family {
   std::optional<int32_t> absent_context = {};     // nor max_position_embeddings
   std::optional<int32_t> absent_head_dim = {};    // head_dim; else the heads share hidden_size
   std::optional<int32_t> absent_window = {};      // sliding_window, in tokens; else none
-  double absent_norm_epsilon = 1e-6;              // rms_norm_eps
-  double absent_rope_theta = 10000.0;             // rope_theta
-  bool absent_tied = false;                       // tie_word_embeddings
+  const char* norm_epsilon_member = "rms_norm_eps";
+  double absent_norm_epsilon = 1e-6;   // of that
+  double absent_rope_theta = 10000.0;  // rope_theta
+  bool absent_tied = false;            // tie_word_embeddings
   Window window = Window::kNone;
   int window_period = 2;                       // see Window::kLayers; 0: all have one
   const char* window_period_member = nullptr;  // that says it

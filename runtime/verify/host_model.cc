@@ -111,11 +111,23 @@ TokenRows HostModel::embed(std::span<const int32_t> text) const {
   return x;
 }
 
-TokenRows HostModel::norm(const TokenRows& x, const std::string& name) const {
-  TokenRows y = x;
-  scale_to_unit(y);
-  weigh(y, name);
-  return y;
+TokenRows HostModel::norm(TokenRows x, const std::string& name) const {
+  scale_to_unit(x);
+  weigh(x, name);
+  return x;
+}
+
+/// As an op reads it: by the op's norm, RMS norm or LayerNorm.
+TokenRows HostModel::norm_stream(const GraphOp& op, int layer, const TokenRows& stream) const {
+  TokenRows x = stream;
+  if (subtracts_means(norm_placement(config_.facts))) {
+    for (size_t token = 0; token < x.num_tokens(); ++token) {
+      const double sum = std::accumulate(x.of(token), x.of(token) + x.width, 0.0);
+      const auto mean = static_cast<float>(sum / static_cast<double>(x.width));
+      for (int64_t i = 0; i < x.width; ++i) x.of(token)[i] -= mean;
+    }
+  }
+  return norm(std::move(x), name_of(config_.checkpoint.norms[graph_.layers[layer]][op.norm], layer));
 }
 
 /// Every row by the root of its mean square.
@@ -345,25 +357,28 @@ TokenRows HostModel::join_experts(const GraphOp& op, int layer, const TokenRows&
 }
 
 /// Adds what a block gives to the residual stream.
-void HostModel::end_block(const GraphOp& op, int layer, TokenRows& stream, TokenRows& block) const {
-  if (norms_after(norm_placement(config_.facts)))
+void HostModel::end_block(const GraphOp& op, int layer, Stream& stream, TokenRows& block) const {
+  const NormPlacement norms = norm_placement(config_.facts);
+  if (norms_after(norms))
     block = norm(block, name_of(config_.checkpoint.norms[graph_.layers[layer]][op.norm - 1], layer));
+  if (is_parallel(norms) && op.appends) stream.before = stream.now;
   const auto scale = static_cast<float>(config_.facts.residual_scale);
   for (float& value : block.values) value *= scale;
-  add(stream, block);
+  add(stream.now, block);
 }
 
 /// `stream`: the residual stream; `parts`: what the op before has put out; `routes`: where tokens go in the layer.
-void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts, Routes& routes) const {
+void HostModel::run(const GraphOp& op, int layer, Stream& stream, Parts& parts, Routes& routes) const {
   if (op.kind == PhaseKind::kAttention) {
     parts = attention(std::move(parts), layer);
     return;
   }
+  const NormPlacement norms = norm_placement(config_.facts);
   const auto input = [&] {
     if (op.input == InputKind::kVector) return std::move(parts[0]);
-    if (!norms_before(norm_placement(config_.facts)) && op.output != OutputKind::kLogits) return stream;
-    const std::string& name = config_.checkpoint.norms[graph_.layers[layer]][op.norm];
-    return norm(stream, name_of(name, layer));
+    if (!norms_before(norms) && op.output != OutputKind::kLogits) return stream.now;
+    const bool reads_again = is_parallel(norms) && op.output == OutputKind::kSwiglu;
+    return norm_stream(op, layer, reads_again ? stream.before : stream.now);
   };
   switch (graph_.matrices[op.matrix].experts.axis) {
     case ExpertAxis::kNone:
@@ -383,15 +398,16 @@ void HostModel::run(const GraphOp& op, int layer, TokenRows& stream, Parts& part
 }
 
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {
-  TokenRows stream = embed(text);
+  Stream stream{embed(text), TokenRows(0, config_.facts.hidden)};
   Parts parts;
   Routes routes;
   const int num_layers = graph_.num_layers();
   for (int layer = 0; layer < num_layers; ++layer) {
     for (const GraphOp& op : graph_.kind_of(layer).ops) run(op, layer, stream, parts, routes);
   }
-  TokenRows last(text.size() - static_cast<size_t>(first), stream.width);
-  std::copy(stream.of(static_cast<size_t>(first)), stream.of(text.size()), last.values.begin());
+  const TokenRows& all = stream.now;
+  Stream last{TokenRows(text.size() - static_cast<size_t>(first), all.width), stream.before};
+  std::copy(all.of(static_cast<size_t>(first)), all.of(text.size()), last.now.values.begin());
   for (const GraphOp& op : graph_.kind_of(num_layers).ops) run(op, num_layers, last, parts, routes);
   for (float& logit : parts[0].values) {
     logit *= static_cast<float>(config_.facts.logit_scale);

@@ -40,9 +40,16 @@ class HostModel {
     int table = 0;
   };
 
+  /// The residual stream, and what it was before the layer's attention was added.
+  struct Stream {
+    TokenRows now;
+    TokenRows before;  // only where blocks read the same of it
+  };
+
   std::string name_of(const std::string& name, int layer) const;
   TokenRows embed(std::span<const int32_t> text) const;
-  TokenRows norm(const TokenRows& x, const std::string& name) const;
+  TokenRows norm(TokenRows x, const std::string& name) const;
+  TokenRows norm_stream(const GraphOp& op, int layer, const TokenRows& stream) const;
   void scale_to_unit(TokenRows& x) const;
   void weigh(TokenRows& x, const std::string& name) const;
   void finish_heads(TokenRows& heads, const std::string& name, const Rotation& rotation) const;
@@ -57,8 +64,8 @@ class HostModel {
   void for_each_expert(const Routes& routes, const Body& body) const;
   TokenRows gate_experts(const GraphOp& op, int layer, const TokenRows& x, const Routes& routes) const;
   TokenRows join_experts(const GraphOp& op, int layer, const TokenRows& gated, const Routes& routes) const;
-  void end_block(const GraphOp& op, int layer, TokenRows& stream, TokenRows& block) const;
-  void run(const GraphOp& op, int layer, TokenRows& stream, Parts& parts, Routes& routes) const;
+  void end_block(const GraphOp& op, int layer, Stream& stream, TokenRows& block) const;
+  void run(const GraphOp& op, int layer, Stream& stream, Parts& parts, Routes& routes) const;
 
   const TensorSource& source_;
   const HfConfig& config_;

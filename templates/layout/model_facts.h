@@ -293,7 +293,7 @@ constexpr NormPlacement norm_placement(const ModelFacts& facts) {
 }
 /// What one row's blocks put out where it is normed before it is added: all of it, then the sum of squares of each tile.
 constexpr int32_t block_output_words(const ModelFacts& facts) {
-  return facts.hidden + (norms_after(norm_placement(facts)) ? facts.hidden / kTileRows : 0);
+  return facts.hidden + (holds_blocks(norm_placement(facts)) ? facts.hidden / kTileRows : 0);
 }
 /// Weights of a layer's norms of q and k.
 constexpr int32_t head_norm_weights(const ModelFacts& facts) {

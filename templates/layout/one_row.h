@@ -104,7 +104,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kPages] = {"pages", plan.ring_slots * plan.slot_bytes, 16};
   rules[RegionId::kX] = {"x", plan.x_bytes(), 16};
   rules[RegionId::kTiles] = {"tiles", 4 * plan.tile_slots * warps * kTileRows, 4};
-  const bool holds_stream = norms_after(plan.model.norms);
+  const bool holds_stream = holds_blocks(plan.model.norms);
   rules[RegionId::kResidual] = {"residual",
                                 4 * (holds_stream ? plan.model.hidden : plan.residual_tiles * kTileRows),
                                 holds_stream ? 16 : 4};

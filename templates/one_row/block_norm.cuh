@@ -1,6 +1,7 @@
-// Norms of what a block gives, before it is added to the residual stream: who reads the stream next does both.
+// Norms of what a block gives, before it is added to the residual stream: who reads the stream next does both. For LayerNorm
+// it loses its mean in place of that.
 //
-// The phase that ends a block publishes its output as it is, and the sum of squares of each tile behind it. Every CTA holds
+// The phase that ends a block publishes its output as it is, and the sum of squares of each tile behind it, or the sum. Every CTA holds
 // the whole stream, each consumer the columns that it reads, and adds to it alike: so nothing more is exchanged than
 // where the stream itself is published.
 #pragma once
@@ -9,23 +10,30 @@
 
 namespace soliton::one_row {
 
-/// The factor by which the output of a block is normed, out of the sums of squares of its tiles. Every warp works it out alike.
+/// What there is to know of all of a block's output, out of the sums of its tiles. Every warp works it out alike.
 template <const KernelPlan& kPlan>
 class BlockNorm : public TileSquares<kPlan, kPlan.model.hidden / kTileRows / 4> {
   using Base = TileSquares<kPlan, kPlan.model.hidden / kTileRows / 4>;
-  static_assert(kPlan.model.hidden % (kTileRows * 4) == 0, "sums of squares are whole loads");
+  static_assert(kPlan.model.hidden % (kTileRows * 4) == 0, "sums of tiles are whole loads");
 
  public:
   /// `output`: of the block.
   SOLITON_DEVICE BlockNorm(const float* output, int lane) : Base(output + kPlan.model.hidden, lane) {}
 
-  /// Collective.
+  /// The factor by which it is normed. Collective.
   SOLITON_DEVICE float scale() const {
-    float squares = 0.0f;
+    return rsqrt_fast(total() / kPlan.model.hidden + kPlan.model.norm_epsilon);
+  }
+  /// Collective.
+  SOLITON_DEVICE float mean() const { return total() / kPlan.model.hidden; }
+
+ private:
+  SOLITON_DEVICE float total() const {
+    float sum = 0.0f;
     SOLITON_UNROLL
-    for (int i = 0; i < Base::kLoads; ++i) squares += this->sum(i);
-    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
-    return rsqrt_fast(squares / kPlan.model.hidden + kPlan.model.norm_epsilon);
+    for (int i = 0; i < Base::kLoads; ++i) sum += this->sum(i);
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+    return sum;
   }
 };
 
@@ -34,6 +42,12 @@ SOLITON_DEVICE float4 add_block(const float4& stream, const float4& block, const
                                 float scale) {
   return make_float4(fmaf(block.x * scale, weights.x, stream.x), fmaf(block.y * scale, weights.y, stream.y),
                      fmaf(block.z * scale, weights.z, stream.z), fmaf(block.w * scale, weights.w, stream.w));
+}
+
+/// The same of a block that is not normed, but loses its mean.
+SOLITON_DEVICE float4 add_centred(const float4& stream, const float4& block, float mean) {
+  return make_float4(stream.x + (block.x - mean), stream.y + (block.y - mean), stream.z + (block.z - mean),
+                     stream.w + (block.w - mean));
 }
 
 }  // namespace soliton::one_row

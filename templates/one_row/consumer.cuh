@@ -185,10 +185,11 @@ class Consumer {
     const float* vector = context_.vector(phase.input_vector, use);
     const uint16_t* norm =
         context_.params.norms + static_cast<int64_t>(norm_row<kPlan>(phase, layer)) * kWidth.columns;
-    // Where norms follow blocks, the stream is what this CTA holds, and what is read is added to it.
-    constexpr bool kAdds = kWidth.normed && norms_after(kPlan.model.norms);
+    // Where norms follow blocks, or these lose their means, the stream is what this CTA holds, and what is read is added to it.
+    constexpr bool kAdds = kWidth.normed && holds_blocks(kPlan.model.norms);
+    constexpr bool kNormsBlocks = kAdds && norms_after(kPlan.model.norms);
     std::conditional_t<kAdds, BlockNorm<kPlan>, NoBlockNorm> block(vector, context_.lane);
-    float block_scale = 0.0f;
+    float block_scale = 0.0f;  // or its mean
     Signatures<kPlan> signatures(context_, phase.input_vector, use);
     if (warp_ == 0 && !embedded) signatures.issue();
     float squares = 0.0f;
@@ -203,8 +204,8 @@ class Consumer {
             weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + at.column(i)));
         }
       }
-      uint2 block_weights[kAdds ? Slice::kBatchLoads : 1] = {};
-      if constexpr (kAdds) {
+      uint2 block_weights[kNormsBlocks ? Slice::kBatchLoads : 1] = {};
+      if constexpr (kNormsBlocks) {
         if (streams && !embedded) {
           SOLITON_UNROLL
           for (int i = 0; i < Slice::kBatchLoads; ++i) {
@@ -224,6 +225,9 @@ class Consumer {
             loads.value[i] =
                 embedded_values(load_constant(reinterpret_cast<const uint2*>(row + at.column(i))));
         }
+        if constexpr (kAdds && !kNormsBlocks) {
+          if (batch == 0) block_scale = embedding_mean(row);
+        }
       } else {
         if constexpr (kAhead) {
           loads = *ahead;
@@ -235,7 +239,7 @@ class Consumer {
           wait_for_input(
               tag, [&] { return at.retry(loads, tag); }, [&] { return block.retry(tag); },
               [&] { return signatures.retry(tag); });
-          if (batch == 0) block_scale = block.scale();
+          if (batch == 0) block_scale = kNormsBlocks ? block.scale() : block.mean();
         } else {
           wait_for_input(
               tag, [&] { return at.retry(loads, tag); }, [&] { return signatures.retry(tag); });
@@ -254,9 +258,17 @@ class Consumer {
         if constexpr (kAdds) {
           if (streams && at.present(i) && !at.padding(i)) {
             float4* own = reinterpret_cast<float4*>(context_.stream() + at.column(i));
-            if (!embedded)
-              v = add_block(load_shared(own), v, norm_weights<kPlan>(block_weights[i]), block_scale);
-            store_shared(own, v);
+            if constexpr (kNormsBlocks) {
+              if (!embedded)
+                v = add_block(load_shared(own), v, norm_weights<kPlan>(block_weights[i]), block_scale);
+              store_shared(own, v);
+            } else {
+              const float4 before = embedded ? make_float4(0, 0, 0, 0) : load_shared(own);
+              v = add_centred(before, v, block_scale);
+              store_shared(own, v);
+              // What attention gives is added all the same: the next layer's input has it.
+              if (is_parallel(kPlan.model.norms) && phase.output == OutputKind::kSwiglu) v = before;
+            }
           }
         }
         if (normed) {
@@ -286,6 +298,17 @@ class Consumer {
     constexpr float kScale = kPlan.model.embedding_scale;
     if constexpr (kScale == 1) return v;
     return make_float4(v.x * kScale, v.y * kScale, v.z * kScale, v.w * kScale);
+  }
+
+  /// Of all of a token's embedding. Every warp works it out alike.
+  SOLITON_DEVICE float embedding_mean(const uint16_t* row) const {
+    float sum = 0.0f;
+    for (int column = context_.lane * 4; column < kPlan.model.hidden; column += 4 * kWarpLanes) {
+      const float4 v = embedded_values(load_constant(reinterpret_cast<const uint2*>(row + column)));
+      sum += (v.x + v.y) + (v.z + v.w);
+    }
+    for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+    return sum / kPlan.model.hidden;
   }
 
   /// The producer keeps fewer pages in flight meanwhile: they delay what this waits for.

@@ -56,7 +56,7 @@ class Epilogue {
         } else if constexpr (kKind == OutputKind::kSwiglu) {
           swiglu(phase, to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kResidual) {
-          if constexpr (norms_after(kPlan.model.norms)) {
+          if constexpr (holds_blocks(kPlan.model.norms)) {
             put_block(phase, to, tile, layer, tile + run.stride);
           } else {
             residual(phase, to, tile, i, layer, tile + run.stride);

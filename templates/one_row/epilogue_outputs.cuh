@@ -56,17 +56,17 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   if (context_.lane < kTileRows) publish<kPlan>(context_, output + index, value, tag_);
 }
 
-/// Of a tile of q or k the sum of squares, behind q, k and v, or of one of a block's output, behind that: whoever reads it adds
-/// up those of all tiles.
+/// Of a tile of q or k the sum of squares, behind q, k and v, or of one of a block's output, behind that, or its sum where it is
+/// to lose its mean: whoever reads it adds up those of all tiles.
 template <const KernelPlan& kPlan>
 template <bool kOfBlock>
 SOLITON_DEVICE void Epilogue<kPlan>::publish_squares(float* output, int tile, float value) {
   constexpr int kWords = kOfBlock ? kPlan.model.hidden : kPlan.model.qkv_rows();
   if (!kOfBlock && tile >= kPlan.model.rotary_heads() * kPlan.model.head_dim / kTileRows) return;
-  float squares = value * value;
+  float sum = kOfBlock && subtracts_means(kPlan.model.norms) ? value : value * value;
   SOLITON_UNROLL
-  for (int mask = kTileRows / 2; mask > 0; mask /= 2) squares += shuffle_xor(squares, mask);
-  if (context_.lane == 0) publish<kPlan>(context_, output + kWords + tile, squares, tag_);
+  for (int mask = kTileRows / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
+  if (context_.lane == 0) publish<kPlan>(context_, output + kWords + tile, sum, tag_);
 }
 
 /// activation(gate) * up, or what there is in its place: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its

@@ -1,4 +1,4 @@
-// Sums of squares of tiles, which stand behind the vector that the tiles are of: for norms whose vector is shared out among CTAs
+// Sums of squares of tiles, or sums, which stand behind the vector that the tiles are of: for norms whose vector is shared out among CTAs
 // that do not exchange what it is normed by otherwise.
 #pragma once
 

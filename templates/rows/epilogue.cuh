@@ -46,7 +46,8 @@ class Epilogue : public Outputs<kPlan> {
   }
   /// RMS norm's factors of them, for whoever finishes tiles: tiles_full says that they are there. What no CTA writes is zero.
   /// Of two lanes each goes on with half of the rows that both have, until every lane has one: few shuffles, one root. `norms`:
-  /// false where the residual stream is read as it is: all are 1.
+  /// false where the residual stream is read as it is: all are 1. Or, with kMeans, the means of what blocks give.
+  template <bool kMeans = false>
   SOLITON_DEVICE void put_factors(Squares all, bool norms = true) const {
     constexpr int kShare = kBlockRows<kPlan> / kWorkers;
     int row = 0;
@@ -65,6 +66,10 @@ class Epilogue : public Outputs<kPlan> {
       }
     }
     if (context_.lane >= kShare) return;
+    if constexpr (kMeans) {
+      store_shared(context_.factors() + worker_ * kShare + row, all.sums[0] / kPlan.model.hidden);
+      return;
+    }
     store_shared(context_.factors() + worker_ * kShare + row,
                  norms_before(kPlan.model.norms) || norms
                      ? rsqrt_fast(all.sums[0] / kPlan.model.hidden + kPlan.model.norm_epsilon)
@@ -235,10 +240,10 @@ class Epilogue : public Outputs<kPlan> {
     warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
   }
 
-  /// Norms what the block gave that `at` has ended, of this CTA's tiles, and adds it to the residual stream, which the next
-  /// phase reads from `stream`. `met`: parity of the workers' next meeting, where warpgroups multiply.
+  /// Norms what the block gave that `at` has ended, or subtracts its mean, of this CTA's tiles, and adds it to the residual
+  /// stream, which the next phase reads from `stream`. `met`: parity of the workers' next meeting, where warpgroups multiply.
   SOLITON_DEVICE void norm_block(const MatrixInstance& at, Vector stream, uint32_t& met) {
-    put_factors(load_squares<kPlan.block_squares>());
+    put_factors<subtracts_means(kPlan.model.norms)>(load_squares<kPlan.block_squares>());
     if constexpr (kRowsShape.warpgroups) {
       context_.meet_workers(met);
     } else {
@@ -347,7 +352,7 @@ class Epilogue : public Outputs<kPlan> {
     SOLITON_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {
       own_row_ = i;
-      constexpr int kSquares = norms_after(kPlan.model.norms) ? kPlan.block_squares : kPlan.squares;
+      constexpr int kSquares = holds_blocks(kPlan.model.norms) ? kPlan.block_squares : kPlan.squares;
       if (phase.output == OutputKind::kResidual) this->template publish_squares<kSquares>();
       if (phase.output == OutputKind::kLogits && team() == 0) end_choice();
     }

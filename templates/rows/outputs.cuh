@@ -43,7 +43,7 @@ class Outputs : public ResidualStream<kPlan> {
   };
   SOLITON_DEVICE Ahead load_ahead(const MatrixInstance& at, int tile) const {
     if (at.phase.output == OutputKind::kResidual) {
-      if constexpr (norms_after(kPlan.model.norms)) return {};  // norm_block() has use for them
+      if constexpr (holds_blocks(kPlan.model.norms)) return {};  // norm_block() has use for them
       return {norm_weights(norm_row<kPlan>(at.phase, at.layer), tile)};
     }
     if (at.phase.output == OutputKind::kRotary) return {rotations(at.layer, tile)};

@@ -2,7 +2,8 @@
 //
 // A thread's values of it are its own for the launch. A normed vector is published with the norm's weights applied, in bf16; of
 // the rows' sums of squares every CTA publishes those of its columns. So the factor comes in after the product. Where a norm
-// follows a block, what the block gives is kept beside the stream until all CTAs know its sums of squares.
+// follows a block, what the block gives is kept beside the stream until all CTAs know its sums of squares; where it loses its
+// mean, its sums.
 #pragma once
 
 #include "ops/norm_weights.cuh"
@@ -84,12 +85,18 @@ class ResidualStream : public Choice<kPlan> {
   /// Keeps new values of the residual stream, and publishes them times the weights of the norm of the phase
   /// that reads them, see norm_weights().
   SOLITON_DEVICE void keep(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
+    store_kept(own_tile, v);
+    publish_normed(vector, tile, v, weights);
+  }
+  SOLITON_DEVICE void store_kept(int own_tile, const Sums& v) const {
     const float4 value = make_float4(v.low.x, v.low.y, v.high.x, v.high.y);
     if constexpr (kRowsShape.warpgroups) {
       store_global(kept(own_tile), value);
     } else {
       store_shared(kept(own_tile), value);
     }
+  }
+  SOLITON_DEVICE void publish_normed(Vector vector, int tile, const Sums& v, uint4 weights) {
     set_squares(squares() + sum_of_squares(v));
     if constexpr (kPlan.model.ordered) {
       const float values[] = {v.low.x, v.low.y, v.high.x, v.high.y};
@@ -143,12 +150,15 @@ class ResidualStream : public Choice<kPlan> {
   SOLITON_DEVICE void embed(int token) {
     const TileRun run =
         deal_tiles(kPlan.model.hidden / kTileRows, 0, kPlan.block_ctas(), context_.block_cta());
+    [[maybe_unused]] const float mean = subtracts_means(kPlan.model.norms) ? embedding_mean(token) : 0.0f;
     set_squares(0.0f);
     SOLITON_NO_UNROLL
     for (int i = team(); i < run.count; i += kTeams) {
       const int tile = run.first + i * run.stride;
       const uint4 weights = norms_before(kPlan.model.norms) ? norm_weights(0, tile) : no_norm();
-      keep(kPlan.layer_input(), tile, i, embedding_of(token, tile, weights), weights);
+      Sums values = embedding_of(token, tile, weights);
+      if constexpr (subtracts_means(kPlan.model.norms)) values = less(values, mean);
+      keep(kPlan.layer_input(), tile, i, values, weights);
     }
     publish_squares();
   }
@@ -170,22 +180,39 @@ class ResidualStream : public Choice<kPlan> {
     return {pair(0), pair(8)};
   }
 
+  /// Of all of a token's embedding: each of a row's threads adds up its share.
+  SOLITON_DEVICE float embedding_mean(int token) const {
+    const uint2* embedding = reinterpret_cast<const uint2*>(context_.params.embedding +
+                                                            static_cast<int64_t>(token) * kPlan.model.hidden);
+    float sum = 0.0f;
+    for (int i = quarter(); i < kPlan.model.hidden / 4; i += kQuarters) {
+      const float4 v = unpack_bf16(load_constant(embedding + i));
+      sum += (v.x + v.y) + (v.z + v.w);
+    }
+    return kPlan.model.embedding_scale * sum_quarters(sum) / kPlan.model.hidden;
+  }
+  static SOLITON_DEVICE Sums less(const Sums& v, float mean) {
+    return {make_float2(v.low.x - mean, v.low.y - mean), make_float2(v.high.x - mean, v.high.y - mean)};
+  }
+
   static SOLITON_DEVICE float embedded(uint16_t bits) {
     return kPlan.model.embedding_scale * bf16_to_float(bits);
   }
 
-  /// What a block gives: the residual stream grows by it, or, where it is normed first, norm_block() lets it.
+  /// What a block gives: the residual stream grows by it, or, where it is normed first or loses its mean, norm_block() lets it.
   SOLITON_DEVICE void end_block(Vector vector, int tile, int own_tile, const Sums& v, uint4 weights) {
-    if constexpr (norms_after(kPlan.model.norms)) {
+    if constexpr (holds_blocks(kPlan.model.norms)) {
       store_global(block_values(own_tile), make_float4(v.low.x, v.low.y, v.high.x, v.high.y));
-      set_squares(squares() + sum_of_squares(v));
+      set_squares(squares() + (subtracts_means(kPlan.model.norms)
+                                   ? (v.low.x + v.low.y) + (v.high.x + v.high.y)
+                                   : sum_of_squares(v)));
     } else {
       residual(vector, tile, own_tile, v, weights);
     }
   }
   /// Do sums of warpgroups begin with the residual stream?
   static constexpr bool kSumsBeginWithStream =
-      kRowsShape.warpgroups && !norms_after(kPlan.model.norms) && kPlan.model.residual_scale == 1;
+      kRowsShape.warpgroups && !holds_blocks(kPlan.model.norms) && kPlan.model.residual_scale == 1;
 
   SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {
     if constexpr (kPlan.model.residual_scale != 1) {
@@ -220,13 +247,14 @@ class ResidualStream : public Choice<kPlan> {
     end_block(stream, tile, own_tile, {make_float2(sum.x, sum.y), make_float2(sum.z, sum.w)}, weights);
   }
 
-  /// Norms what a block gave by its row of the norms, and its factor, and adds it to the residual stream, which the next
-  /// phase reads from `stream`, normed by the row behind that if it norms.
+  /// Norms what a block gave by its row of the norms, and its factor, or subtracts its mean, and adds it to the residual
+  /// stream, which the next phase reads from `stream`, normed by the row behind that if it norms.
   SOLITON_DEVICE void add_block(const MatrixInstance& at, Vector stream, int tile, int own_tile) {
     const int row_of_reader = norm_row<kPlan>(at.phase, at.layer);
     const bool norms =
         norms_before(kPlan.model.norms) || (!at.phase.appends && at.layer == kPlan.model.num_layers - 1);
     const uint4 weights = norms ? norm_weights(row_of_reader, tile) : no_norm();
+    if constexpr (subtracts_means(kPlan.model.norms)) return add_centred(at, stream, tile, own_tile, weights);
     const uint4 own = norm_weights(row_of_reader - 1, tile);
     const float4 block = load_global(block_values(own_tile));
     const float4 before = load_kept(own_tile);
@@ -238,6 +266,23 @@ class ResidualStream : public Choice<kPlan> {
          {make_float2(add(before.x, block.x, own.x), add(before.y, block.y, own.x >> 16)),
           make_float2(add(before.z, block.z, own.y), add(before.w, block.w, own.y >> 16))},
          weights);
+  }
+  SOLITON_DEVICE void add_centred(const MatrixInstance& at, Vector stream, int tile, int own_tile,
+                                  uint4 weights) {
+    const float4 block = load_global(block_values(own_tile));
+    const float4 kept = load_kept(own_tile);
+    const float mean = load_shared(context_.factors() + row_of_block());
+    const Sums before = {make_float2(kept.x, kept.y), make_float2(kept.z, kept.w)};
+    const Sums own = less({make_float2(block.x, block.y), make_float2(block.z, block.w)}, mean);
+    const Sums after = {make_float2(before.low.x + own.low.x, before.low.y + own.low.y),
+                        make_float2(before.high.x + own.high.x, before.high.y + own.high.y)};
+    store_kept(own_tile, after);
+    // What attention gives is added all the same: the next layer's input has it.
+    const bool reads_again = is_parallel(kPlan.model.norms) && at.phase.appends;
+    const auto read = [&](float2 old, float2 updated) {  // by value: in registers
+      return make_float2(reads_again ? old.x : updated.x, reads_again ? old.y : updated.y);
+    };
+    publish_normed(stream, tile, {read(before.low, after.low), read(before.high, after.high)}, weights);
   }
 };
 

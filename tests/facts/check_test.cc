@@ -139,8 +139,9 @@ TEST(Check, BlocksMustBeSuchAsKernelsCanEnd) {
   facts.weight_order = 1;
   EXPECT_EQ(refusal_of(facts),
             "5 config.json: weight_order: expected inputs in natural order where norms follow blocks, got 1");
-  facts.norms = 3;
-  EXPECT_EQ(refusal_of(facts), "5 config.json: norms: expected \"before\" or \"around\" or \"after\", got 3");
+  facts.norms = 4;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: norms: expected \"before\" or \"around\" or \"after\" or \"parallel\", got 4");
 }
 
 TEST(Check, RotationsOfLayersMustBeThere) {

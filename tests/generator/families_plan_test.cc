@@ -39,6 +39,7 @@ constexpr Published kPublished[] = {
     {"ministral-3-14b", 13506073600}, {"mistral-small-3.1-24b", 23572403200},
     {"hunyuan-0.5b", 463512576},      {"hunyuan-1.8b", 1791080448},
     {"hunyuan-4b", 3995265024},       {"hunyuan-7b", 7504568320},
+    {"command-r-32b", 32296476672},   {"command-r7b", 8028033024},
 };
 
 ModelFacts facts_of(const std::string& name) {
@@ -57,6 +58,11 @@ int64_t matrix_elements(const ModelFacts& facts) {
   return elements;
 }
 
+/// Elements of norms that a layer has once and its blocks read with twice.
+int64_t repeated_norms(const ModelFacts& facts) {
+  return is_parallel(norm_placement(facts)) ? int64_t{facts.num_layers} * facts.hidden : 0;
+}
+
 class PublishedConfig : public testing::TestWithParam<Published> {};
 
 TEST_P(PublishedConfig, IsPlannedWithAllItsParameters) {
@@ -64,7 +70,8 @@ TEST_P(PublishedConfig, IsPlannedWithAllItsParameters) {
   const int64_t elements = matrix_elements(facts);
   const ModelTables tables = model_tables(facts);
   const int64_t tied = facts.tied_lm_head != 0 ? tables.embedding : 0;
-  EXPECT_EQ(elements + tables.embedding - tied + tables.norms + tables.head_norms + tables.qkv_biases,
+  EXPECT_EQ(elements + tables.embedding - tied + tables.norms - repeated_norms(facts) + tables.head_norms +
+                tables.qkv_biases,
             GetParam().parameters);
   const ModelConfig model = {.name = GetParam().name, .path = {}, .facts = facts};
   for (const int rows : {1, 8, 64}) {
@@ -131,6 +138,13 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_EQ(hunyuan.head_norm_last, 1);
   EXPECT_EQ(hunyuan.rope_kind, RopeKind::kDefault);
   EXPECT_DOUBLE_EQ(hunyuan.rope_theta, 10000 * std::pow(1000, 128 / 126.0));
+  const ModelFacts command = facts_of("command-r7b");
+  EXPECT_EQ(norm_placement(command), NormPlacement::kParallel);
+  EXPECT_EQ(command.norm_epsilon, 1e-5);
+  EXPECT_EQ(command.logit_scale, 0.25);
+  EXPECT_EQ(show_windows(command), "[4096, 4096, 4096, 0]");
+  EXPECT_EQ(rope_of_layer(command, 3), kNoRope);
+  EXPECT_EQ(rope_of_layer(command, 4), kMainRope);
   const ModelFacts granite = facts_of("granite-3.3-8b");
   EXPECT_EQ(granite.logit_scale, 1 / 16.0);
   EXPECT_EQ(granite.attention_scale, 1 / 128.0);

@@ -76,8 +76,15 @@ FAMILIES = {
     "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", {
         "head_dim": 128,
         "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 1.0, "alpha": 1000.0}}),
+    "cohere": ("CohereForCausalLM", {
+        "hidden_size": 256, "layer_norm_eps": 1e-5, "logit_scale": 0.25, "use_qk_norm": False,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "cohere2": ("Cohere2ForCausalLM", {
+        "layer_norm_eps": 1e-5, "logit_scale": 0.25, "sliding_window": 40, "layer_types": [LOCAL, LOCAL, GLOBAL, LOCAL],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}),
 }
 OFFSET_NORMS = {"gemma2", "gemma3_text"}
+ROTATED = {"glm4": 0.5, "cohere": 1, "cohere2": 1}  # part of a head's dims, by pairs that stand side by side
 
 
 # GLM-4's norms, and what most families call those in their places.
@@ -104,11 +111,11 @@ def random_parameter(name, shape, family):
         rows = [heads * COMMON["head_dim"] for heads in (COMMON["num_attention_heads"], 2, 2)]
         parts = zip(("q_proj", "k_proj", "v_proj"), rows)
         return np.concatenate([random(name.replace("qkv_proj", part), (count, shape[1])) for part, count in parts])
-    if family != "glm4":
-        return random(name, shape)
     last = name.split(".")[-2]
-    bits = random(name.replace(last, NORMS.get(last, last)), shape)
-    return side_by_side(bits, COMMON["head_dim"], COMMON["head_dim"] // 2) if last in ("q_proj", "k_proj") else bits
+    bits = random(name.replace(last, NORMS.get(last, last)) if family == "glm4" else name, shape)
+    if family not in ROTATED or last not in ("q_proj", "k_proj"):
+        return bits
+    return side_by_side(bits, COMMON["head_dim"], int(COMMON["head_dim"] * ROTATED[family]))
 
 
 def fill(model, family):
@@ -120,7 +127,7 @@ def fill(model, family):
 def golden(family):
     architecture, members = FAMILIES[family]
     config = COMMON | members
-    if family in ("olmo2", "olmo3", "granite", "smollm3"):
+    if family in ("olmo2", "olmo3", "granite", "smollm3", "cohere"):
         config.pop("head_dim")  # hidden_size says it
     made = transformers.AutoConfig.for_model(family, **config)
     made.dtype = None

@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                                          "int4-kinds-3-all", "mixture-3", "mixture-wide-7", "int4-mixture-5",
                                          "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
                                          "mixture-sinks-5", "sandwich-4-all", "after-3-all",
-                                         "int4-after-3-all", "scaled-4-all", "turned-3-all",
+                                         "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all",
                                          "wide128-4-split"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
