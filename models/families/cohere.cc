@@ -1,4 +1,4 @@
-// Cohere's: Command R, and Command R7B and A, whose every fourth layer sees all of the context and rotates nothing, where the others
+// Cohere's: Command R, and Command R7B, whose every fourth layer sees all of the context and rotates nothing, where the others
 // have a window. LayerNorm without biases; attention and the feed-forward network both read what it gives; logits are
 // scaled.
 #include "models/families/family.h"
