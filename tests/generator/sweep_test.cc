@@ -31,6 +31,10 @@ bool has_one_layer(const Plan& plan) {
   return plan.facts.num_layers == 1;
 }
 
+bool norms_behind_alone(const Plan& plan) {
+  return norm_placement(plan.facts) == NormPlacement::kAfter;
+}
+
 /// Is the first layer the only one of its kind?
 bool begins_alone(const Plan& plan) {
   return std::ranges::count(plan.layers, plan.layers[0].kind, &Layer::kind) == 1;
@@ -61,6 +65,7 @@ constexpr Free kFree[] = {
     {"facts.head_norm_last", "when the kernel multiplies with weights, which takes no room"},
     {"facts.query_scale_context", "how the runtime makes the table of rotations"},
     {"facts.norm_offset", "what norms multiply with, which takes no room"},
+    {"facts.norms", "a mean in place of a norm behind blocks, which takes as much room", norms_behind_alone},
     {"facts.activation", "what gates go through, which takes no room"},
     {"facts.kv_bits", "keys of two parts, where shared memory has room for them", has_one_row},
     {"facts.weight_order", "whether writers place activations by a table"},
