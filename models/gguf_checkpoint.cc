@@ -65,6 +65,8 @@ std::vector<std::string> norms_of(NormPlacement placement, const GgufNames& name
       return {"attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"};
     case NormPlacement::kAfter:
       return {"post_attention_norm", "post_ffw_norm"};
+    case NormPlacement::kParallel:  // both blocks read one norm
+      return {"attn_norm", "attn_norm"};
   }
   return {};
 }
