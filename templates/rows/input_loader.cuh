@@ -297,7 +297,7 @@ class InputLoader {
       SOLITON_NO_UNROLL
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         int before = 0;  // of the units before
-        if constexpr (kUnitChunks < kChunks) before = chunk / kUnitChunks * kUnitChunks;
+        if constexpr (kUnitChunks > 0 && kUnitChunks < kChunks) before = chunk / kUnitChunks * kUnitChunks;
         const unsigned char* first =
             divided ? slot + (before + (chunk - before) / 2) * kStride + (chunk - before) % 2 * piece
                     : slot + chunk * kStride;
