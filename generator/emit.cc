@@ -167,6 +167,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
     out.line(".num_kv_heads = {},", shape.num_kv_heads);
     out.line(".head_dim = {},", shape.head_dim);
     out.line(".kv_parts = {},", shape.kv_parts);
+    if (shape.kv_e4m3) out.line(".kv_e4m3 = true,");
     out.line(".hidden = {},", shape.hidden);
     out.line(".qkv_bias = {},", shape.qkv_bias);
     if (shape.o_bias) out.line(".o_bias = true,");

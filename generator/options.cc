@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "generator/knobs.h"
+#include "models/limits.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"
 #include "runtime/program/nearest.h"
@@ -83,8 +84,10 @@ std::optional<CopyKind> read_copies(const ValueFlag& flag) {
 std::optional<int> read_kv_bits(const ValueFlag& flag) {
   const std::optional<std::string> value = flag.text();
   if (!value) return std::nullopt;
-  if (*value != "16" && *value != "32") throw usage_error(flag.name(), "one of 16, 32", show_text(*value));
-  return *value == "16" ? 16 : 32;
+  const std::optional<int64_t> bits = read_integer(*value);
+  if (!bits || std::find(kKvBits.begin(), kKvBits.end(), *bits) == kKvBits.end())
+    throw usage_error(flag.name(), fmt::format("one of {}", fmt::join(kKvBits, ", ")), show_text(*value));
+  return static_cast<int>(*bits);
 }
 
 /// "compute_80", as nvcc calls it: 80.
@@ -164,8 +167,8 @@ std::optional<Options> parse_options(int argc, const char* const* argv, std::ost
   Options options;
   const auto begin_group = [&](const std::string& title) { app.option_defaults()->group(title); };
   begin_group("Model");
-  ValueFlag kv_bits(app, "--kv-bits", "16|32",
-                    "Bits of a key or value in the cache instead of the model's: f16, or two of them");
+  ValueFlag kv_bits(app, "--kv-bits", "8|16|32",
+                    "Bits of a key or value in the cache instead of the model's: E4M3, f16, or two f16");
   ValueFlag revision(app, "--revision", "REVISION",
                      "Branch, tag or commit of a model that is named as on Hugging Face; else main");
   app.add_flag("--offline", options.hub.is_offline, "Download nothing, as with HF_HUB_OFFLINE=1");

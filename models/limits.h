@@ -36,7 +36,7 @@ inline constexpr std::array kFurtherBits = {0, 4, 5, 6, 8};         // 0: there 
 inline constexpr std::array kWeightGroups = {-1, 16, 32, 64, 128};  // -1: all columns of a row
 inline constexpr std::array kFurtherGroups = {0, 16, 32, 64, 128};
 inline constexpr std::array kWeightBlocks = {0, 256};
-inline constexpr std::array kKvBits = {16, 32};
+inline constexpr std::array kKvBits = {8, 16, 32};
 inline constexpr std::array kHeadDims = {64, 96, 128, 256};
 inline constexpr std::array kNoOrYes = {0, 1};
 

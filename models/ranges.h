@@ -23,7 +23,7 @@ struct IntegerChoice {
   std::span<const int> choices;
 
   bool contains(int64_t value) const;
-  /// "one of 16, 32".
+  /// "one of 8, 16, 32".
   std::string describe() const;
 };
 

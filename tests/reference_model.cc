@@ -63,6 +63,24 @@ float round_f16(float value) {
   return static_cast<float>(static_cast<F16>(std::clamp(value, -kLargest, kLargest)));
 }
 
+void round_to_bytes(std::span<double> heads, int head_dim) {
+  constexpr int kLeast = -15;
+  constexpr int kMost = 7;
+  for (size_t begin = 0; begin < heads.size(); begin += static_cast<size_t>(head_dim)) {
+    const std::span<double> head = heads.subspan(begin, static_cast<size_t>(head_dim));
+    double largest = 0;
+    for (const double value : head) largest = std::max(largest, std::abs(value));
+    int power = kLeast;
+    while (power < kMost && largest > std::ldexp(448.0, power)) ++power;
+    for (double& value : head) {
+      const double scaled = std::ldexp(std::abs(value), -power);
+      const double unit = std::ldexp(1.0, std::max(scaled == 0 ? -6 : std::ilogb(scaled), -6) - 3);
+      const double rounded = std::min(std::nearbyint(scaled / unit) * unit, 448.0);
+      value = std::copysign(std::ldexp(rounded, power), value);
+    }
+  }
+}
+
 float from_bf16_bits(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
@@ -308,10 +326,12 @@ void ReferenceModel::append(Vector& cache, const Vector& rows, int position) con
   cache.resize(static_cast<size_t>(position) * rows.size());
   for (const double value : rows) {
     double kept = 0;
-    for (int part = 0; part < facts_.kv_bits / 16; ++part)
+    for (int part = 0; part < kv_shape(facts_).parts; ++part)
       kept += round_f16(static_cast<float>(value - kept));
     cache.push_back(options_.round_cache ? kept : value);
   }
+  if (options_.round_cache && facts_.kv_bits == 8)
+    round_to_bytes(std::span(cache).last(rows.size()), facts_.head_dim);
 }
 
 ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache, const Vector& x,

@@ -259,7 +259,9 @@ int argmax(std::span<const float> logits);
 
 // The steps of the forward pass, for tests of their own.
 
-float round_f16(float value);        // to f16 and back; beyond its range, to the largest value
+float round_f16(float value);  // to f16 and back; beyond its range, to the largest value
+/// As a cache of 8 bits holds a token's keys or values, which are f16: E4M3, each head's with a power of two.
+void round_to_bytes(std::span<double> heads, int head_dim);
 uint16_t to_bf16_bits(float value);  // to nearest, ties to even
 float from_bf16_bits(uint16_t bits);
 

@@ -80,6 +80,7 @@ ModelShape model_shape(const Plan& plan) {
       .num_kv_heads = facts.num_kv_heads,
       .head_dim = facts.head_dim,
       .kv_parts = kv_shape(facts).parts,
+      .kv_e4m3 = kv_shape(facts).e4m3,
       .hidden = facts.hidden,
       .qkv_bias = facts.qkv_bias != 0,
       .o_bias = facts.o_bias != 0,

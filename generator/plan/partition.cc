@@ -341,6 +341,9 @@ bool can_use_warpgroups(const Plan& plan, int rows) {
          plan.facts.further_bits == 0 && suits_warpgroups(plan.layer_format());
 }
 
+/// Of integers beside a cache of bytes: registers have no room for attention of more.
+constexpr int kMostRowsOfByteIntegers = 64;
+
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
 int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps) {
   const int rows = choices.rows > 0 ? choices.rows : 1;
@@ -358,10 +361,14 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
                        warpgroups ? "" : " but on a card whose warpgroups multiply", rows));
   }
   const ModelFacts& facts = plan.facts;
-  if (rows > kMostRowsInPlace && !suits_warpgroup_pages(facts.head_dim, kv_shape(facts).parts)) {
+  if (rows > kMostRowsInPlace && !suits_warpgroup_pages(kv_shape(facts))) {
     refuse(fmt::format(
         "--rows: expected at most {} but for heads of 64 or 128 dims and a cache of 16 bits, got {}",
         kMostRowsInPlace, rows));
+  }
+  if (kv_shape(facts).e4m3 && plan.layer_format().has_scales() && rows > kMostRowsOfByteIntegers) {
+    refuse(fmt::format("--rows: expected at most {} for integers and a cache of 8 bits, got {}",
+                       kMostRowsOfByteIntegers, rows));
   }
   if (plan.num_cards > 1 && row_blocks(rows) > 1) {
     refuse(fmt::format("--rows: expected at most {} over {} cards, got {}", kMostBlockRows, plan.num_cards,

@@ -180,7 +180,7 @@ struct Plan {
   QkvLayout qkv_layout() const {
     KvShape kv = kv_shape(facts);
     kv.num_kv_heads = kv_heads_of_card(kv.num_kv_heads, num_cards, 0);
-    return {shape(), kv, facts.num_heads / facts.num_kv_heads};
+    return {shape(), kv.in_f16(), facts.num_heads / facts.num_kv_heads};
   }
   int64_t shared_bytes() const;
   int64_t workspace_bytes() const;

@@ -67,7 +67,8 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("heads", facts.num_heads, model.num_heads);
   check.same("KV heads", facts.num_kv_heads, model.num_kv_heads);
   check.same("dims of a head", facts.head_dim, model.head_dim);
-  check.same("parts of a key", facts.kv_bits / 16, model.kv_parts);
+  check.same("parts of a key", facts.kv_bits == 32 ? 2 : 1, model.kv_parts);
+  check.same("keys of bytes", facts.kv_bits == 8, model.kv_e4m3);
   check.same("hidden", facts.hidden, model.hidden);
   check.same("biases", facts.qkv_bias == 1, model.qkv_bias);
   check.same("biases of o", facts.o_bias == 1, model.o_bias);

@@ -85,13 +85,18 @@ int gated_elements(const Plan& plan, const PlanPhase& phase) {
   return ffn == kMixture ? used_experts(plan.facts) * expert_width(plan.facts) : ffn;
 }
 
+/// Bytes of a dim of a step's own key or value: those of a cache of bytes are f16 until they are appended.
+int64_t new_token_bytes(const ModelFacts& facts) {
+  return facts.kv_bits == 8 ? 2 : facts.kv_bits / 8;
+}
+
 /// q, k and v of all rows, as attention reads them: of a card's heads.
 int64_t qkv_bytes(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.shape().parts;
   const int group = facts.num_heads / facts.num_kv_heads;
   const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
-  const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
+  const int64_t tail = 2ll * new_token_bytes(facts) * round_up(plan.rows, kTailTokens) * facts.head_dim;
   return ceil_divide(facts.num_kv_heads, plan.num_cards) * (queries + tail);
 }
 
@@ -267,7 +272,7 @@ void check_item(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.shape().parts;
   const int64_t tile = 2ll * parts * kQueryRows * facts.head_dim;
-  const int64_t tail = 2ll * facts.kv_bits / 8 * round_up(plan.rows, kTailTokens) * facts.head_dim;
+  const int64_t tail = 2ll * new_token_bytes(facts) * round_up(plan.rows, kTailTokens) * facts.head_dim;
   const bool streams = PlannedKernel(plan)->streams_new_tokens();
   const int64_t needed = plan.max_query_tiles * tile + (streams ? 0 : tail);
   const auto region = [&](const char* name) {
@@ -290,7 +295,9 @@ void check_item(const Plan& plan, Report& report) {
 /// where activations were.
 void check_attention(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
-  const int slots = 2 * ceil_divide(kKvPageTokens * facts.head_dim * facts.kv_bits / 8, kPageBytes);
+  const int exponents = facts.kv_bits == 8 ? 1 : 0;  // a byte each token
+  const int slots =
+      2 * ceil_divide(kKvPageTokens * (facts.head_dim * facts.kv_bits / 8 + exponents), kPageBytes);
   if (plan.ring_slots < slots) {
     report.refuse(Rule::kNumberOutOfRange,
                   "ring slots: expected {} or more, a page of keys and one of values, got {}", slots,

@@ -30,7 +30,7 @@ struct Options {
   std::string grammar_file;  // their grammar, if not empty
   std::string kernel;
   std::string verify_without;  // the tensor that only the kernel has as zeros, if not empty; implies verify
-  std::optional<int> kv_bits;  // of a key or value in the cache: 16 or 32
+  std::optional<int> kv_bits;  // of a key or value in the cache: 8, 16 or 32
   std::optional<int> num_tokens;
   bool fills_context = false;  // as many tokens as fit, unless the answer ends by itself
   int context = 0;             // 0: see choose_context()

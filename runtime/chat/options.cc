@@ -80,10 +80,11 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
       ->check(at_least(0))
       ->capture_default_str()
       ->needs(window);
-  app.add_option("--kv-bits", options.kv_bits,
-                 "of a key or value in the cache: 16, or 32, which is exact but twice as many bytes; else "
-                 "the kernel's, or 16")
-      ->check(one_of({"16", "32"}));
+  app.add_option(
+         "--kv-bits", options.kv_bits,
+         "of a key or value in the cache: 16; 8, half the bytes and less exact; or 32, which is exact "
+         "but twice as many bytes; else the kernel's, or 16")
+      ->check(one_of({"8", "16", "32"}));
   const auto device =
       app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();
   app.add_option("--cards", options.cards, "GPU indices, a list: cards of one kind that share the model")

@@ -39,6 +39,9 @@ int run(int argc, char** argv) {
       ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}))
       ->needs(model);
   app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();
+  app.add_option("--kv-bits", options.kv_bits, "of a key or value in the model's cache: 8, 16 or 32")
+      ->check(one_of({"8", "16", "32"}))
+      ->needs(model);
   app.add_flag("--json", options.json, "one JSON object instead of text");
   app.add_flag("--clean", cleans, "removes made kernels that are never looked for any more, and says which")
       ->excludes(model);

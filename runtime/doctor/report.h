@@ -24,6 +24,7 @@ struct DoctorOptions {
   HubOptions hub = {};
   std::string weights = {};  // see weight_rounding.h
   int device = 0;
+  std::optional<int> kv_bits = {};  // of a key or value in the model's cache
   bool json = false;
 };
 

@@ -111,6 +111,7 @@ CheckedModel check_model(const DoctorOptions& options, const DoctorReport& repor
     folder = fetch_model(options.model, options.hub, {.weights = false});
     config = HfConfig::open(folder);
     round_weights(options.weights, config);
+    config.facts.kv_bits = options.kv_bits.value_or(config.facts.kv_bits);
   });
   model.folder = folder.string();
   if (!has_facts) return model;

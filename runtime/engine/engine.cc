@@ -4,7 +4,9 @@
 #include <future>
 #include <limits>
 
+#include "layout/e4m3.h"
 #include "layout/page.h"
+#include "layout/random.h"
 #include "models/error.h"
 #include "models/model_tables.h"
 #include "runtime/engine/launch_signals.h"
@@ -156,12 +158,35 @@ void Engine::reserve(Branch branch, int num_tokens) {
 void Engine::randomise_cache(uint64_t seed) {
   constexpr float kBound = 1.0f;
   const KvShape shape = library_.card_kv();
+  if (shape.e4m3) return randomise_bytes(seed);
   on_every_card([&](EngineCard& card) {
     const RandomShare heads{shape.half_bytes(), card.index,
                             library_.num_cards()};  // keys and values of 2 bytes
     library_.check(
         library_.functions().fill_random(card.pool.address(), card.pool.num_bytes() / 2, kBound, seed, heads),
         "fill the KV cache");
+  });
+}
+
+/// The same of a cache of bytes: all pages are alike, as the host makes them.
+void Engine::randomise_bytes(uint64_t seed) {
+  constexpr int kExponent = 127 - 9;  // of values up to 1
+  const KvShape shape = library_.card_kv();
+  const int64_t page_bytes = shape.page_offset(1, 0, 0);
+  std::vector<unsigned char> page(static_cast<size_t>(page_bytes));
+  for (int64_t half = 0; half < page_bytes; half += shape.half_bytes()) {
+    unsigned char* const bytes = page.data() + half;
+    for (int i = 0; i < shape.half_bytes(); ++i) {
+      const uint32_t code = random_bits(static_cast<uint64_t>(half + i), seed) & 0xff;
+      bytes[i] = static_cast<unsigned char>((code & kE4m3Nan) == kE4m3Nan ? code - 1 : code);
+    }
+    for (int token = 0; token < kKvPageTokens; ++token)
+      bytes[shape.exponent_offset(token)] = static_cast<unsigned char>(kExponent);
+  }
+  on_every_card([&](EngineCard& card) {
+    auto* const pool = static_cast<unsigned char*>(card.pool.address());
+    for (int64_t at = 0; at < static_cast<int64_t>(card.pool.num_bytes()); at += page_bytes)
+      library_.check(library_.functions().upload(pool + at, page.data(), page.size()), "fill the KV cache");
   });
 }
 

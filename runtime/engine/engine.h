@@ -194,6 +194,8 @@ class Engine {
   int context() const { return context_; }
 
  private:
+  void randomise_bytes(uint64_t seed);
+
   using OnStep = std::function<bool(std::span<const int32_t>)>;
 
   /// A request on the rows of one kernel, or what one launch does of it.

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
 
+#include "layout/e4m3.h"
 #include "layout/f16.h"
 #include "models/error.h"
 #include "runtime/engine/rotary.h"
@@ -12,21 +15,41 @@
 namespace soliton {
 namespace {
 
-float load_sum(const unsigned char* keys, const KvShape& kv, int token, int dim) {
-  float sum = 0;
-  for (int part = 0; part < kv.parts; ++part) {
-    F16 value;
-    std::memcpy(&value, keys + kv.key_offset(token, dim, part), sizeof(value));
-    sum += static_cast<float>(value);
+constexpr size_t kMostHeadDim = 256;
+
+/// A token's key, as floats.
+void load_key(const unsigned char* keys, const KvShape& kv, int token, std::span<float> key) {
+  for (int dim = 0; dim < kv.head_dim; ++dim) {
+    float& sum = key[static_cast<size_t>(dim)] = 0;
+    if (kv.e4m3) {
+      sum = e4m3_to_float(keys[kv.key_offset(token, dim)]) * e4m3_scale(keys[kv.exponent_offset(token)]);
+      continue;
+    }
+    for (int part = 0; part < kv.parts; ++part) {
+      F16 value;
+      std::memcpy(&value, keys + kv.key_offset(token, dim, part), sizeof(value));
+      sum += static_cast<float>(value);
+    }
   }
-  return sum;
 }
 
-void store_parts(unsigned char* keys, const KvShape& kv, int token, int dim, float value) {
-  for (int part = 0; part < kv.parts; ++part) {
-    const auto rounded = static_cast<F16>(value);
-    std::memcpy(keys + kv.key_offset(token, dim, part), &rounded, sizeof(rounded));
-    value -= static_cast<float>(rounded);
+void store_key(unsigned char* keys, const KvShape& kv, int token, std::span<const float> key) {
+  float largest = 0;
+  for (const float value : key) largest = std::fmax(largest, std::abs(value));
+  const int exponent = e4m3_exponent(largest);
+  if (kv.e4m3) keys[kv.exponent_offset(token)] = static_cast<unsigned char>(exponent);
+  for (int dim = 0; dim < kv.head_dim; ++dim) {
+    float value = key[static_cast<size_t>(dim)];
+    if (kv.e4m3) {
+      keys[kv.key_offset(token, dim)] =
+          static_cast<unsigned char>(float_to_e4m3(value / e4m3_scale(exponent)));
+      continue;
+    }
+    for (int part = 0; part < kv.parts; ++part) {
+      const auto rounded = static_cast<F16>(value);
+      std::memcpy(keys + kv.key_offset(token, dim, part), &rounded, sizeof(rounded));
+      value -= static_cast<float>(rounded);
+    }
   }
 }
 
@@ -66,16 +89,19 @@ void KeyShift::turn(unsigned char* page, const KvShape& kv, int first, int end) 
 }
 
 void KeyShift::turn_key(unsigned char* keys, const KvShape& kv, int token, const float* rotations) const {
-  const int half = kv.head_dim / 2;
-  for (int pair = 0; pair < half; ++pair) {
+  const auto half = static_cast<size_t>(kv.head_dim / 2);
+  std::array<float, kMostHeadDim> values = {};
+  const std::span<float> key(values.data(), 2 * half);
+  load_key(keys, kv, token, key);
+  for (size_t pair = 0; pair < half; ++pair) {
     const float cosine = rotations[2 * pair];
     const float sine = rotations[2 * pair + 1];
-    if (sine == 0 && cosine == 1) continue;
-    const float a = load_sum(keys, kv, token, pair);
-    const float b = load_sum(keys, kv, token, pair + half);
-    store_parts(keys, kv, token, pair, a * cosine - b * sine);
-    store_parts(keys, kv, token, pair + half, b * cosine + a * sine);
+    const float a = key[pair];
+    const float b = key[pair + half];
+    key[pair] = a * cosine - b * sine;
+    key[pair + half] = b * cosine + a * sine;
   }
+  store_key(keys, kv, token, key);
 }
 
 }  // namespace soliton

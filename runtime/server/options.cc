@@ -61,8 +61,8 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
          "as many as the card's free memory holds, and in emulation those of four contexts")
       ->check(integer_from(1, kMostCacheTokens));
   const auto kv_bits = app.add_option("--kv-bits", options.model.kv_bits,
-                                      "of a key or value in the cache: 16, or 32; else the kernel's, or 16")
-                           ->check(one_of({"16", "32"}));
+                                      "of a key or value in the cache: 8, 16 or 32; else the kernel's, or 16")
+                           ->check(one_of({"8", "16", "32"}));
   const auto device = app.add_option("--device", options.model.device, "GPU index")
                           ->check(at_least(0))
                           ->capture_default_str();

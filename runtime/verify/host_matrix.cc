@@ -5,6 +5,7 @@
 #include <bit>
 #include <thread>
 
+#include "layout/e4m3.h"
 #include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/matrix_source.h"
 #include "runtime/weights/quantization/nibbles.h"

@@ -12,6 +12,7 @@
 
 #include "layout/activation.h"
 #include "layout/attention_variant.h"
+#include "layout/e4m3.h"
 #include "layout/f16.h"
 #include "layout/router_scores.h"
 #include "runtime/engine/rotary.h"
@@ -25,11 +26,21 @@ float round_f16(float value) {
   return static_cast<float>(static_cast<F16>(std::clamp(value, -kLargest, kLargest)));
 }
 
-/// A key or value as the cache holds it: a sum of so many f16.
-float as_cached(float value, int parts) {
-  float sum = 0;
-  for (int part = 0; part < parts; ++part) sum += round_f16(value - sum);
-  return sum;
+/// Keys or values of a token as the cache holds them: sums of so many f16, or E4M3, of each head with a power of two.
+void round_to_cache(std::span<float> heads, const KvShape& kv) {
+  for (float& value : heads) {
+    float sum = 0;
+    for (int part = 0; part < kv.parts; ++part) sum += round_f16(value - sum);
+    value = sum;
+  }
+  if (!kv.e4m3) return;
+  for (; !heads.empty(); heads = heads.subspan(static_cast<size_t>(kv.head_dim))) {
+    const std::span<float> head = heads.first(static_cast<size_t>(kv.head_dim));
+    float largest = 0;
+    for (const float value : head) largest = std::fmax(largest, std::abs(value));
+    const int exponent = e4m3_exponent(largest);
+    for (float& value : head) value = round_to_e4m3(value, exponent);
+  }
 }
 
 void add(TokenRows& residual, const TokenRows& update) {
@@ -201,7 +212,8 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
   finish_heads(queries, name_of_norm(0), {tables, layer, scales_queries(facts) ? 1 : 0});
   finish_heads(keys, name_of_norm(1), {tables, layer, 0});
   for (TokenRows* cached : {&keys, &values}) {
-    for (float& value : cached->values) value = as_cached(value, kv_shape(facts).parts);
+    for (size_t token = 0; token < cached->num_tokens(); ++token)
+      round_to_cache({cached->of(token), static_cast<size_t>(cached->width)}, kv_shape(facts));
   }
   const std::vector<float> of_heads = sinks(layer);
   TokenRows result(queries.num_tokens(), queries.width);

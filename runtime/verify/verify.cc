@@ -20,9 +20,13 @@ constexpr float kTolerance = 1.0f / 128;
 constexpr float kBf16Tolerance = 1.0f / 16;
 // There, of two experts that a router finds nearly alike the other one may be chosen.
 constexpr float kOtherExpertTolerance = 1.0f / 8;
+// Of a cache of bytes one value in 32 then falls on the other side of a rounding, which is an eighth of it at most.
+constexpr float kByteTolerance = 1.0f / 8;
 
 float tolerance_of(const ModelFacts& facts, int rows) {
-  if (RowsPolicy(rows, CopyKind::kBulk, {}, false, false).parts > 1) return kTolerance;
+  const bool is_exact = RowsPolicy(rows, CopyKind::kBulk, {}, false, false).parts > 1;
+  if (facts.kv_bits == 8) return is_exact ? kBf16Tolerance : kByteTolerance;
+  if (is_exact) return kTolerance;
   return facts.num_experts > 0 ? kOtherExpertTolerance : kBf16Tolerance;
 }
 

@@ -15,8 +15,9 @@
 #include <type_traits>
 
 #include "formats/digits.cuh"
+#include "formats/e4m3_pairs.cuh"
 #include "formats/gemv.cuh"
-#include "primitives/e4m3.cuh"
+#include "ops/split.cuh"
 
 namespace soliton {
 
@@ -255,12 +256,6 @@ using ScaleWords = std::conditional_t<kFormat.group_words() == 2, uint2, uint32_
 template <WeightFormat kFormat>
 SOLITON_DEVICE ScaleWords<kFormat> load_scale_words(const unsigned char* words) {
   return load_shared(reinterpret_cast<const ScaleWords<kFormat>*>(words));
-}
-
-/// Two f16 in a word: what rows g and g + 8 have, or a row's scale and minimum.
-SOLITON_DEVICE float2 unpack_f16(uint32_t word) {
-  return make_float2(f16_to_float(static_cast<uint16_t>(word)),
-                     f16_to_float(static_cast<uint16_t>(word >> 16)));
 }
 
 template <WeightFormat kFormat>

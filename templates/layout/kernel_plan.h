@@ -140,7 +140,7 @@ struct KernelPlan {
   /// What a card's cache holds of the KV heads, and their head blocks.
   SOLITON_HOST_DEVICE constexpr KvShape card_kv() const {
     return {model.num_layers, kv_heads_of_card(model.num_kv_heads, num_cards, 0), model.head_dim,
-            model.kv_parts};
+            model.kv_parts, model.kv_e4m3};
   }
   SOLITON_HOST_DEVICE constexpr int card_blocks() const {
     return model.num_blocks() / model.num_kv_heads * card_kv().num_kv_heads;
@@ -165,7 +165,9 @@ struct KernelPlan {
     return {columns, set_steps() * kStepColumns};
   }
   /// Of a card's heads.
-  SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const { return {shape(), card_kv(), model.group()}; }
+  SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const {
+    return {shape(), card_kv().in_f16(), model.group()};
+  }
 
   /// Offset in shared memory of the first barrier of a set.
   SOLITON_HOST_DEVICE constexpr int barrier_offset(int set) const {
@@ -305,7 +307,7 @@ struct KernelPlan {
   }
   /// Do the warps of a warpgroup attend to whole pages together, each for a query tile?
   SOLITON_HOST_DEVICE constexpr bool attends_together() const {
-    return shares_registers && dim_shares() == 1 && suits_warpgroup_pages(model.head_dim, model.kv_parts);
+    return shares_registers && dim_shares() == 1 && suits_warpgroup_pages(model.kv());
   }
   /// Do new tokens come through the ring like those of the cache? Else an item has room for all of a step beside its queries.
   SOLITON_HOST_DEVICE constexpr bool streams_new_tokens() const {

@@ -45,7 +45,7 @@ struct ModelFacts {
   int32_t norms = 0;           // of the residual stream, where they stand: a NormPlacement
   int32_t norm_offset = 0;     // all norms multiply with 1 + their weight
   int32_t activation = 0;      // what gate and up become: an Activation
-  int32_t kv_bits = 16;        // of a key or value in the cache: 16 (f16) or 32 (two f16)
+  int32_t kv_bits = 16;        // of a key or value in the cache: 8 (E4M3), 16 (f16) or 32 (two f16)
   int32_t max_context = 0;     // tokens
   RopeKind rope_kind = RopeKind::kDefault;
   int32_t rope_original_context = 0;  // tokens; llama3, yarn and longrope
@@ -318,7 +318,8 @@ constexpr KvShape kv_shape(const ModelFacts& facts) {
   return {.num_layers = facts.num_layers,
           .num_kv_heads = facts.num_kv_heads,
           .head_dim = facts.head_dim,
-          .parts = facts.kv_bits / 16};
+          .parts = facts.kv_bits > 16 ? facts.kv_bits / 16 : 1,
+          .e4m3 = facts.kv_bits == 8};
 }
 
 /// Head dims whose heads a kernel can norm: a power of two of lanes holds a head, four dims each, or of 256 twice four.

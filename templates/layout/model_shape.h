@@ -42,7 +42,8 @@ struct ModelShape {
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int kv_parts = 1;  // f16 values that a key or value is the sum of
+  int kv_parts = 1;      // f16 values that a key or value is the sum of
+  bool kv_e4m3 = false;  // is the cache of bytes? See KvShape
   int hidden = 0;
   bool qkv_bias = false;
   bool o_bias = false;
@@ -82,7 +83,9 @@ struct ModelShape {
   }
   /// Without what stands once.
   SOLITON_HOST_DEVICE constexpr int num_kinds() const { return layers[num_layers].kind; }
-  SOLITON_HOST_DEVICE constexpr KvShape kv() const { return {num_layers, num_kv_heads, head_dim, kv_parts}; }
+  SOLITON_HOST_DEVICE constexpr KvShape kv() const {
+    return {num_layers, num_kv_heads, head_dim, kv_parts, kv_e4m3};
+  }
   SOLITON_HOST_DEVICE constexpr int group() const { return num_heads / num_kv_heads; }
   SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
   SOLITON_HOST_DEVICE constexpr LayerBiases biases() const {

@@ -58,22 +58,29 @@ SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
 
 /// The KV cache: pages of 64 tokens, [page][layer][kv_head]{K, V}. Keys and values are f16: as many bytes as bf16, but
 /// 8 times as exact, and they are well inside its range. With two parts each is a sum of two f16, which leaves 22
-/// bits of a float; of every 16 tokens the second part lies behind the first.
+/// bits of a float; of every 16 tokens the second part lies behind the first. Or they are bytes: E4M3, each token's with a
+/// power of two, which lie behind those of 16 tokens (layout/e4m3.h).
 ///
 ///   a page of a KV head   | keys: tile 0 | tile 1 | tile 2 | tile 3 | values: tile 0 | tile 1 | tile 2 | tile 3 |
 ///   a tile of keys        16 tokens: all dims of tokens 0..7, then of tokens 8..15, in core matrices of 8 tokens
 ///   a tile of values      16 tokens: dims 0..7 of tokens 0..7, then of tokens 8..15; then dims 8..15, ...
+///   of bytes              core matrices have 16 dims of 8 tokens, or 8 dims of 16 tokens: two of those of f16 side by side
 struct KvShape {
   int num_layers = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
   int parts = 1;
+  bool e4m3 = false;  // are they bytes?
 
+  /// The same of f16: as a step's own keys and values are before they are appended.
+  SOLITON_HOST_DEVICE constexpr KvShape in_f16() const { return {num_layers, num_kv_heads, head_dim, parts}; }
   /// Bytes of the K (or V) half of one page and KV head.
-  SOLITON_HOST_DEVICE constexpr int half_bytes() const { return kKvPageTokens * head_dim * 2 * parts; }
+  SOLITON_HOST_DEVICE constexpr int half_bytes() const { return kKvPageTokens / kTailTokens * tile_bytes(); }
   /// Bytes of the keys (or values) of 16 tokens, and where a part of them begins.
-  SOLITON_HOST_DEVICE constexpr int tile_bytes() const { return part_bytes() * parts; }
-  SOLITON_HOST_DEVICE constexpr int part_bytes() const { return kTailTokens * head_dim * 2; }
+  SOLITON_HOST_DEVICE constexpr int tile_bytes() const {
+    return part_bytes() * parts + (e4m3 ? kTailTokens : 0);
+  }
+  SOLITON_HOST_DEVICE constexpr int part_bytes() const { return kTailTokens * head_dim * (e4m3 ? 1 : 2); }
   /// Ring slots that one K (or V) half takes: 1 for one part up to head_dim 128.
   SOLITON_HOST_DEVICE constexpr int slots_per_half() const { return ceil_divide(half_bytes(), kPageBytes); }
   /// Tokens in one ring slot of a K or V half.
@@ -92,19 +99,31 @@ struct KvShape {
     const int quad = dim / (head_dim / 4);
     const int rest = dim % (head_dim / 4);
     const int row = token % kTailTokens;
+    if (e4m3) {
+      return part_offset(token, part) + row / kCoreRows * key_stride() + rest / 4 * kCoreBytes +
+             row % kCoreRows * kCoreRowBytes + quad * 4 + rest % 4;
+    }
     return part_offset(token, part) + row / kCoreRows * key_stride() + rest / 2 * kCoreBytes +
            row % kCoreRows * kCoreRowBytes + quad * 4 + dim % 2 * 2;
   }
   /// From 8 tokens to the next, of keys; the core matrices of the next 8 k lie side by side.
-  SOLITON_HOST_DEVICE constexpr int key_stride() const { return kCoreRows * head_dim * 2; }
+  SOLITON_HOST_DEVICE constexpr int key_stride() const { return kCoreRows * head_dim * (e4m3 ? 1 : 2); }
   /// Byte offset of (token, dim) in the V half: rows are dims, k is the token. Of each 16 tokens core matrices of 8 dims by
   /// 8 tokens: those of the next 8 tokens lie side by side.
   SOLITON_HOST_DEVICE constexpr int value_offset(int token, int dim, int part = 0) const {
     const int k = token % kTailTokens;
+    if (e4m3) {
+      return part_offset(token, part) + dim * kCoreRowBytes + k % kCoreRows / 2 * 4 + k / kCoreRows * 2 +
+             k % 2;
+    }
     return part_offset(token, part) + dim / kCoreRows * kValueStride + k / kCoreRows * kCoreBytes +
            dim % kCoreRows * kCoreRowBytes + k % kCoreRows * 2;
   }
-  static constexpr int kValueStride = 2 * kCoreBytes;  // from 8 dims to the next, of values
+  static constexpr int kValueStride = 2 * kCoreBytes;  // from 8 dims to the next, of values that are f16
+  /// Byte offset in either half of a token's power of two, of bytes.
+  SOLITON_HOST_DEVICE constexpr int exponent_offset(int token) const {
+    return part_offset(token, 1) + token % kTailTokens;
+  }
 
  private:
   SOLITON_HOST_DEVICE constexpr int part_offset(int token, int part) const {

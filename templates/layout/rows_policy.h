@@ -48,8 +48,8 @@ SOLITON_HOST_DEVICE constexpr int row_blocks(int rows) {
 constexpr int kMostRowsInPlace = 128;
 
 /// Heads whose pages, as they lie, are operands of warpgroups.
-SOLITON_HOST_DEVICE constexpr bool suits_warpgroup_pages(int head_dim, int kv_parts) {
-  return kv_parts == 1 && (head_dim == 64 || head_dim == 128);
+SOLITON_HOST_DEVICE constexpr bool suits_warpgroup_pages(const KvShape& kv) {
+  return kv.parts == 1 && !kv.e4m3 && (kv.head_dim == 64 || kv.head_dim == 128);
 }
 
 /// What it costs that CTAs share the columns of tiles, in bytes of activations that one could read meanwhile. Fitted to

@@ -101,6 +101,24 @@ struct TokenMove {
   bool operator==(const TokenMove&) const = default;
 };
 
+/// The same of bytes, with their powers of two: these are the first dim's.
+SOLITON_HOST_DEVICE inline void move_bytes(unsigned char* pool, const KvShape& shape, const TokenMove& move,
+                                           int layer, int kv_head, int dim) {
+  unsigned char* from = pool + shape.page_offset(move.from_page, layer, kv_head);
+  unsigned char* to = pool + shape.page_offset(move.to_page, layer, kv_head);
+  for (int i = 0; i < move.num_tokens; ++i) {
+    const int source = move.from_token + i;
+    const int place = move.to_token + i;
+    to[shape.key_offset(place, dim)] = from[shape.key_offset(source, dim)];
+    to[shape.half_bytes() + shape.value_offset(place, dim)] =
+        from[shape.half_bytes() + shape.value_offset(source, dim)];
+    for (int half = 0; dim == 0 && half < 2; ++half) {
+      to[half * shape.half_bytes() + shape.exponent_offset(place)] =
+          from[half * shape.half_bytes() + shape.exponent_offset(source)];
+    }
+  }
+}
+
 /// Does the moves, in order, for one dim of one KV head of one layer: dims do not meet.
 SOLITON_HOST_DEVICE inline void move_tokens(unsigned char* pool, const KvShape& shape, const TokenMove* moves,
                                             int num_moves, int layer, int kv_head, int dim) {
@@ -112,6 +130,10 @@ SOLITON_HOST_DEVICE inline void move_tokens(unsigned char* pool, const KvShape& 
   };
   for (int m = 0; m < num_moves; ++m) {
     const TokenMove& move = moves[m];
+    if (shape.e4m3) {
+      move_bytes(pool, shape, move, layer, kv_head, dim);
+      continue;
+    }
     for (int i = 0; i < move.num_tokens; ++i) {
       for (int half = 0; half < 2 * shape.parts; ++half) {
         *half_word(move.to_page, move.to_token + i, half % 2 == 1, half / 2) =

@@ -23,7 +23,7 @@
 // first, then what its groups have.
 //
 // E4M3 (fp8): as integers of 8 bits, but that a scale is a float. The two bytes of a half word are one pair of codes, see
-// primitives/e4m3.cuh.
+// formats/e4m3_pairs.cuh.
 //
 // E2M1 (MXFP4): blocks of 32 columns, as those of bf16, of 272 bytes each. A lane's 8 bytes are two words, of what its operand
 // A of one mma and of the next are; then come the exponents of the rows' scales, a byte of row g and one of row g + 8 for

@@ -2,10 +2,10 @@
 //
 // A head block is up to four query heads of one KV head. In every mma their high-order parts are columns 0..3
 // of the B operand and their low-order parts columns 4..7, as in input.cuh. Each consumer warp takes every
-// kWarps-th tile of 16 tokens: scores = K q (rows are tokens), probabilities turn from accumulator into
-// operand by two 8x8 transposes, output = V^T p (rows are dims). Softmax is online, in base 2, one running
-// maximum a head and warp. The new token never goes through the ring: the epilogue of the last split
-// adds it as one more part, see new_token.cuh. Then the consumers merge the parts.
+// kWarps-th tile of 16 tokens, or of a cache of bytes every kWarps-th two (byte_tokens.cuh): scores = K q (rows are
+// tokens), probabilities turn from accumulator into operand by two 8x8 transposes, output = V^T p (rows are dims).
+// Softmax is online, in base 2, one running maximum a head and warp. The new token never goes through the ring: the
+// epilogue of the last split adds it as one more part, see new_token.cuh. Then the consumers merge the parts.
 //
 // Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
 // if j < 2.
@@ -102,6 +102,11 @@ class AttentionState {
     }
   }
 
+  /// byte_tokens.cuh: adds two tiles of a cache of bytes that follow one another, as add_scores() and add_values() do.
+  static constexpr int kByteTiles = 2;
+  SOLITON_DEVICE void add_bytes(const unsigned char* keys, const unsigned char* values, int lane,
+                                int first_token, int first_seen, int end_seen);
+
   SOLITON_DEVICE void store(AttentionPart<kPlan>& part, int lane) {
     const int quad = lane % 4;
     const bool high =
@@ -125,6 +130,10 @@ class AttentionState {
   }
 
  private:
+  SOLITON_DEVICE void score_bytes(const unsigned char* keys, int lane, float (&scores)[4]) const;
+  SOLITON_DEVICE void weigh(float (&scores)[kByteTiles][4]);
+  SOLITON_DEVICE void add_byte_values(const unsigned char* values, int lane, float (&weights)[4]);
+
   uint2 query_[kSteps];
   float maximum_[2];
   float sum_[2];  // of this lane's tokens
@@ -240,7 +249,9 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share,
                                                   int layer) {
   constexpr KvShape kKv = kPlan.card_kv();
-  constexpr int kTiles = kKv.slot_tokens() / kTailTokens;  // token tiles of a slot
+  constexpr int kTogether =
+      kKv.e4m3 ? AttentionState<kPlan>::kByteTiles : 1;                // token tiles that are added at once
+  constexpr int kTiles = kKv.slot_tokens() / kTailTokens / kTogether;  // of a slot
   constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
   constexpr int kSlots = kKv.slots_per_half();
   const int lane = context_.lane;
@@ -255,12 +266,16 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
     SOLITON_UNROLL
     for (int own = 0; own < kOwnTiles; ++own) {
       const int tile = first_own + own * kWarps;
-      const int token = (slot * kTiles + tile) * kTailTokens;
-      const bool in_window = !Variant<kPlan>::kWindows || token + kTailTokens > first_seen;
+      const int token = (slot * kTiles + tile) * kTogether * kTailTokens;
+      const bool in_window = !Variant<kPlan>::kWindows || token + kTogether * kTailTokens > first_seen;
       if (tile < kTiles && token < cached && in_window) {
-        const uint2 probabilities =
-            state.add_scores(keys + tile * kKv.tile_bytes(), lane, token, first_seen, cached);
-        state.add_values(values + tile * kKv.tile_bytes(), lane, probabilities);
+        constexpr int kBytes = kTogether * kKv.tile_bytes();
+        if constexpr (kKv.e4m3) {
+          state.add_bytes(keys + tile * kBytes, values + tile * kBytes, lane, token, first_seen, cached);
+        } else {
+          const uint2 probabilities = state.add_scores(keys + tile * kBytes, lane, token, first_seen, cached);
+          state.add_values(values + tile * kBytes, lane, probabilities);
+        }
       }
     }
     release_page(key_slot);

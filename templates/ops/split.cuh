@@ -35,4 +35,10 @@ SOLITON_DEVICE uint2 pack_low_f16(float4 v) {
                     pack_f16(low_part_f16(v.z), low_part_f16(v.w)));
 }
 
+/// Two f16 in a word, the first in its lower half.
+SOLITON_DEVICE float2 unpack_f16(uint32_t word) {
+  return make_float2(f16_to_float(static_cast<uint16_t>(word)),
+                     f16_to_float(static_cast<uint16_t>(word >> 16)));
+}
+
 }  // namespace soliton

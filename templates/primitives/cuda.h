@@ -22,6 +22,9 @@ namespace soliton {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 10 * SOLITON_BULK_COPY_CAPABILITY
 #define SOLITON_SM_90
 #endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define SOLITON_SM_89
+#endif
 
 SOLITON_DEVICE int thread_index() {
   return static_cast<int>(threadIdx.x);

@@ -72,6 +72,23 @@ SOLITON_DEVICE float f16_to_float(uint16_t value) {
 SOLITON_DEVICE uint16_t float_to_f16(float value) {
   return static_cast<uint16_t>(pack_f16(value, 0.0f));
 }
+SOLITON_DEVICE uint32_t multiply_f16(uint32_t a, uint32_t b) {
+  uint32_t result;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+  return result;
+}
+#if defined(SOLITON_SM_89)
+SOLITON_DEVICE uint32_t convert_e4m3_to_f16(uint32_t two) {
+  uint32_t result;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(result) : "h"(static_cast<uint16_t>(two)));
+  return result;
+}
+SOLITON_DEVICE uint32_t convert_f16_to_e4m3(uint32_t two) {
+  uint16_t result;
+  asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(result) : "r"(two));
+  return result;
+}
+#endif
 SOLITON_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
   uint32_t result;  // the compiler by itself takes two instructions
   asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(a), "r"(mask), "r"(bits));

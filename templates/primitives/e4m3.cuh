@@ -1,34 +1,51 @@
-// E4M3 (sign, four bits of exponent, three of mantissa; 448 at most, no infinity) as bf16, which holds it exactly, in integer
-// instructions that every card has.
-//
-// A pair of codes in the 16 bits of a bf16: the first where bf16 has sign, the last four bits of its exponent and the first
-// three of its mantissa; the second in the bits between.
-//
-//   bit     15    14..12          11    10..4            3..0
-//           sign  exponent        sign  exponent and     exponent and
-//           (1st) (2nd, first 3)  (2nd) mantissa (1st)   mantissa (2nd, the last 4 of 7 bits)
-//
-// Read as bf16, whose exponents are by 120 higher, a code stands for 2^-120 times its value, subnormal ones too.
+// E4M3 (layout/e4m3.h) from and to f16, several at a time: by the card's own conversions from compute capability 8.9 on, before
+// that, and in emulation, by integer instructions. To f16 is exact; from f16 rounds as float_to_e4m3().
 #pragma once
 
+#include "layout/e4m3.h"
 #include "primitives/primitives.h"
 
 namespace soliton {
 
-constexpr float kE4m3Unit = 0x1p120f;  // times a code read as bf16 is its value
-
-/// A word of two pairs, in either half: the firsts, and the seconds, as two bf16 that are 2^-120 times as large.
-SOLITON_DEVICE uint32_t first_e4m3(uint32_t word) {
-  return word & 0x87f087f0u;
+#if !defined(SOLITON_SM_89)
+/// Two E4M3 that stand in the upper bytes of two halves. Where f16 has exponent and mantissa they are 2^-8 times what they
+/// mean, also without a leading 1.
+SOLITON_DEVICE uint32_t upper_e4m3_to_f16(uint32_t two) {
+  constexpr uint32_t kSigns = 0x80008000u, kMagnitudes = 0x3f803f80u, k256 = 0x5c005c00u;
+  return multiply_f16(and_or(two, kSigns, two >> 1 & kMagnitudes), k256);
 }
-SOLITON_DEVICE uint32_t second_e4m3(uint32_t word) {
-  return and_or(word >> 4, 0x07000700u, word << 4 & 0x80f080f0u);
+/// Bytes 0 and 1, or 2 and 3, of a word to the upper bytes of two halves, with 0 below.
+constexpr uint32_t kLowerToHalves = 0x1404;
+constexpr uint32_t kUpperToHalves = 0x3424;
+#endif
+
+/// The two lower bytes, none of which is NaN, as f16: the first in the lower half.
+SOLITON_DEVICE uint32_t two_e4m3_to_f16(uint32_t two) {
+#if defined(SOLITON_SM_89)
+  return convert_e4m3_to_f16(two);
+#else
+  return upper_e4m3_to_f16(choose_bytes(two, 0, kLowerToHalves));
+#endif
 }
 
-/// Two bf16 that are 2^-120 times as large, as they should be.
-SOLITON_DEVICE uint32_t unscaled_e4m3(uint32_t pair) {
-  constexpr uint32_t kUnits = 0x7b807b80u;  // kE4m3Unit twice
-  return multiply_bf16(pair, kUnits);
+/// Four, the first two in x.
+SOLITON_DEVICE uint2 four_e4m3_to_f16(uint32_t four) {
+#if defined(SOLITON_SM_89)
+  return make_uint2(convert_e4m3_to_f16(four), convert_e4m3_to_f16(four >> 16));
+#else
+  return make_uint2(upper_e4m3_to_f16(choose_bytes(four, 0, kLowerToHalves)),
+                    upper_e4m3_to_f16(choose_bytes(four, 0, kUpperToHalves)));
+#endif
+}
+
+/// Two f16 as the two lower bytes; the others are 0.
+SOLITON_DEVICE uint32_t two_f16_to_e4m3(uint32_t two) {
+#if defined(SOLITON_SM_89)
+  return convert_f16_to_e4m3(two);
+#else
+  return float_to_e4m3(f16_to_float(static_cast<uint16_t>(two))) |
+         float_to_e4m3(f16_to_float(static_cast<uint16_t>(two >> 16))) << 8;
+#endif
 }
 
 }  // namespace soliton

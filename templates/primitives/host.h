@@ -200,7 +200,7 @@ namespace emulation {
 template <class T>
 constexpr void require_word() {
   static_assert(std::is_trivially_copyable_v<T>);
-  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
 }
 
 template <Access access, Space space, class T>

@@ -106,4 +106,11 @@ inline uint32_t pack_f16(float low, float high) {
   return float_to_f16(low) | static_cast<uint32_t>(float_to_f16(high)) << 16;
 }
 
+inline uint32_t multiply_f16(uint32_t a, uint32_t b) {
+  const auto low = static_cast<uint16_t>(a);
+  const auto high = static_cast<uint16_t>(a >> 16);
+  return pack_f16(f16_to_float(low) * f16_to_float(static_cast<uint16_t>(b)),
+                  f16_to_float(high) * f16_to_float(static_cast<uint16_t>(b >> 16)));
+}
+
 }  // namespace soliton

@@ -1,9 +1,59 @@
 // Appending a step's keys and values to their pages: by all workers of all CTAs, once nobody reads the layer's pages.
 #pragma once
 
+#include "ops/cached_bytes.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
+
+/// Of a cache of bytes: makes them of the key and value of a token, which are f16 still.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void append_bytes(const Context<kPlan>& context, int row, int kv_head, int layer) {
+  constexpr KvShape kKv = kPlan.card_kv();
+  constexpr QkvLayout kLayout = kQkv<kPlan>;
+  constexpr int kPairs = ceil_divide(kKv.head_dim, 2 * kWarpLanes);  // of a lane
+  const int slot = context.slot_of(row) + context.step;
+  const int page = context.first_page_of(row) + slot / kKvPageTokens;
+  const int physical = load_constant(context.params.tree.pages + page);
+  const int token = slot % kKvPageTokens;
+  unsigned char* keys =
+      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+  unsigned char* values = keys + kKv.half_bytes();
+  const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.heads_in().offset);
+  const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
+  const unsigned char* new_values = qkv + kLayout.values_offset(kv_head);
+  const auto load_value = [&](int dim) {
+    return load_global(reinterpret_cast<const uint16_t*>(new_values + kLayout.kv.value_offset(row, dim)));
+  };
+  const auto dim_of = [&](int i) { return (i * kWarpLanes + context.lane) * 2; };
+  uint32_t key[kPairs] = {};
+  uint32_t value[kPairs] = {};
+  float largest[2] = {};
+  SOLITON_UNROLL
+  for (int i = 0; i < kPairs; ++i) {
+    const int dim = dim_of(i);
+    if (dim >= kKv.head_dim) continue;
+    key[i] = load_global(reinterpret_cast<const uint32_t*>(new_keys + kLayout.kv.key_offset(row, dim)));
+    value[i] = load_value(dim) | static_cast<uint32_t>(load_value(dim + 1)) << 16;
+    largest[0] = larger_magnitude(largest[0], unpack_f16(key[i]));
+    largest[1] = larger_magnitude(largest[1], unpack_f16(value[i]));
+  }
+  const int exponents[] = {exponent_of_warp(largest[0]), exponent_of_warp(largest[1])};
+  if (context.lane == 0) {
+    store_global(keys + kKv.exponent_offset(token), static_cast<unsigned char>(exponents[0]));
+    store_global(values + kKv.exponent_offset(token), static_cast<unsigned char>(exponents[1]));
+  }
+  SOLITON_UNROLL
+  for (int i = 0; i < kPairs; ++i) {
+    const int dim = dim_of(i);
+    if (dim >= kKv.head_dim) continue;
+    const uint32_t two = PairOfBytes(exponents[1]).bytes(value[i]);
+    store_global(reinterpret_cast<uint16_t*>(keys + kKv.key_offset(token, dim)),
+                 static_cast<uint16_t>(PairOfBytes(exponents[0]).bytes(key[i])));
+    store_global(values + kKv.value_offset(token, dim), static_cast<unsigned char>(two));
+    store_global(values + kKv.value_offset(token, dim + 1), static_cast<unsigned char>(two >> 8));
+  }
+}
 
 /// Appends the key and value of a row's token in one KV head to its page: a lane has pairs of dims, of which many rows have all
 /// on their way at once.
@@ -77,8 +127,13 @@ SOLITON_DEVICE void append_new_tokens(const Context<kPlan>& context, int worker,
   const int kv_heads = context.card_kv_heads();
   SOLITON_NO_UNROLL
   for (int i = context.first_unit(worker); i < context.params.tree.num_rows * kv_heads;
-       i += Context<kPlan>::kUnitStride)
-    append(context, i / kv_heads, i % kv_heads, layer);
+       i += Context<kPlan>::kUnitStride) {
+    if constexpr (kPlan.model.kv_e4m3) {
+      append_bytes(context, i / kv_heads, i % kv_heads, layer);
+    } else {
+      append(context, i / kv_heads, i % kv_heads, layer);
+    }
+  }
 }
 
 }  // namespace soliton::rows

@@ -47,13 +47,15 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(co
       if constexpr (Variant<kPlan>::kWindows)
         tokens.seen &= ~(0xffu << 8 * t) | first_seen.seen_of(tile, context_.lane) << 8 * t;
     } else if (fresh < shape.tail.count) {
-      tokens.keys[t] = role.place + shape.query_bytes() + fresh * kTileBytes;
+      tokens.keys[t] = role.place + shape.query_bytes() + fresh * kQkv<kPlan>.kv.tile_bytes();
+      if constexpr (kKv.e4m3) tokens.fresh |= 1u << t;
       tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
       tokens.seen |= seen_of_fresh(variant, item, query_tile, (shape.tail.first + fresh) * kTailTokens)
                      << 8 * t;
     } else {  // behind the last tile: nothing of it is seen
       tokens.keys[t] = tokens.keys[0];
       tokens.values[t] = tokens.values[0];
+      if constexpr (kKv.e4m3) tokens.fresh |= (tokens.fresh & 1) << t;
     }
   }
   return tokens;

@@ -2,7 +2,7 @@
 // tile, or its partial results are written, a row at a time.
 #pragma once
 
-#include "rows/query_state.cuh"
+#include "rows/byte_tokens.cuh"
 
 namespace soliton::rows {
 

@@ -9,6 +9,7 @@
 // wgmma wants its B operand, and each warp of a warpgroup has 16 of the 64 rows of the other.
 #pragma once
 
+#include "ops/cached_bytes.cuh"
 #include "ops/missing.cuh"
 #include "rows/items.cuh"
 
@@ -52,7 +53,8 @@ class QueryState {
     int keys[kTogether];  // offsets in shared memory
     int values[kTogether];
     uint32_t seen;
-    bool all_seen;  // by all lanes
+    bool all_seen;       // by all lanes
+    uint32_t fresh = 0;  // of a cache of bytes: which tiles are the step's own, a bit each
   };
 
   /// Of some tokens that follow one another, the first that this lane's two queries see: those before are outside of their
@@ -73,6 +75,14 @@ class QueryState {
   };
 
   SOLITON_DEVICE void add(const unsigned char* shared, const Tokens& tokens, int lane) {
+    if constexpr (kKv.e4m3) {
+      add_bytes(shared, tokens, lane);
+    } else {
+      add_parts(shared, tokens, lane);
+    }
+  }
+
+  SOLITON_DEVICE void add_parts(const unsigned char* shared, const Tokens& tokens, int lane) {
     float scores[kTogether][2][4] = {};  // of tokens 0 .. 7 and 8 .. 15 of each tile
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
@@ -175,38 +185,8 @@ class QueryState {
   /// Turns scores, not yet scaled, into weights, as operands, once they have been taken into the maxima.
   template <int kTiles>
   SOLITON_DEVICE void weigh_raised(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const float base =
-          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
-      SOLITON_UNROLL
-      for (int t = 0; t < kTiles; ++t) {
-        float sums[2];
-        SOLITON_UNROLL
-        for (int n = 0; n < 2; ++n) {
-          float(&s)[4] = scores[t][n];
-          SOLITON_UNROLL
-          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * Variant<kPlan>::kScale - base);
-          sums[n] = s[2 * h] + s[2 * h + 1];
-        }
-        sum_[h] += sums[0] + sums[1];
-      }
-    }
-    SOLITON_UNROLL
-    for (int t = 0; t < kTiles; ++t) {
-      SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        const auto pack = [&](float* s) {
-          const uint32_t packed = pack_f16(s[0], s[1]);
-          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
-          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
-          return packed;
-        };
-        float(&s)[2][4] = scores[t];
-        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
-        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
-      }
-    }
+    exponentiate(scores);
+    pack_weights(scores, weights);
   }
   SOLITON_DEVICE void add_values(const unsigned char* shared, int values, const PageWeights& weights) {
     const CoreMatrices v(shared + values);
@@ -228,6 +208,57 @@ class QueryState {
   SOLITON_DEVICE void write_last(const Context<kPlan>& context, const TreeItem& item, int query_tile) const;
 
  private:
+  // byte_tokens.cuh.
+  SOLITON_DEVICE void add_bytes(const unsigned char* shared, const Tokens& tokens, int lane);
+  template <int kTiles>
+  SOLITON_DEVICE void score_bytes(const unsigned char* shared, const int (&keys)[kTiles],
+                                  float (&scores)[kTiles][2][4], int lane) const;
+  template <int kTiles>
+  SOLITON_DEVICE void add_byte_values(const unsigned char* shared, const int (&values)[kTiles],
+                                      const uint4 (&weights)[kTiles][kParts], int lane);
+  SOLITON_DEVICE void score_fresh(const unsigned char* keys, float (&scores)[2][4], int lane) const;
+  SOLITON_DEVICE void add_fresh_values(const unsigned char* values, const uint4 (&weights)[kParts], int lane);
+
+  /// Scores, not yet scaled, become powers relative to the maxima, which are added to the sums.
+  template <int kTiles>
+  SOLITON_DEVICE void exponentiate(float (&scores)[kTiles][2][4]) {
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const float base =
+          maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
+      SOLITON_UNROLL
+      for (int t = 0; t < kTiles; ++t) {
+        float sums[2];
+        SOLITON_UNROLL
+        for (int n = 0; n < 2; ++n) {
+          float(&s)[4] = scores[t][n];
+          SOLITON_UNROLL
+          for (int i = 2 * h; i < 2 * h + 2; ++i) s[i] = exp2_fast(s[i] * Variant<kPlan>::kScale - base);
+          sums[n] = s[2 * h] + s[2 * h + 1];
+        }
+        sum_[h] += sums[0] + sums[1];
+      }
+    }
+  }
+  template <int kTiles>
+  static SOLITON_DEVICE void pack_weights(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
+    SOLITON_UNROLL
+    for (int t = 0; t < kTiles; ++t) {
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        const auto pack = [&](float* s) {
+          const uint32_t packed = pack_f16(s[0], s[1]);
+          s[0] -= f16_to_float(static_cast<uint16_t>(packed));  // the next part
+          s[1] -= f16_to_float(static_cast<uint16_t>(packed >> 16));
+          return packed;
+        };
+        float(&s)[2][4] = scores[t];
+        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
+        weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
+      }
+    }
+  }
+
   static SOLITON_DEVICE void take_capped(const PageScores& page, TileScores& scores) {
     SOLITON_UNROLL
     for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
@@ -237,8 +268,9 @@ class QueryState {
 
   /// The `step`-th 16 dims of the queries: operand a.
   SOLITON_DEVICE uint4 load_query(int part, int step, int lane) const {
-    return load_matrices<kKv.key_stride(), kCoreBytes>(
-        queries_ + part * kKv.part_bytes() + step * 2 * kCoreBytes, lane);
+    constexpr KvShape kF16 = kKv.in_f16();
+    return load_matrices<kF16.key_stride(), kCoreBytes>(
+        queries_ + part * kF16.part_bytes() + step * 2 * kCoreBytes, lane);
   }
   /// Two operands b: those of 8 tokens, or dims, in x and y, and of the next, kNext bytes further, in z and w: they want
   /// registers that are neighbours.
@@ -285,7 +317,9 @@ class QueryState {
       SOLITON_UNROLL
       for (int i = 1; i < 4 * kTiles; ++i) most = larger_of(most, scores[i / 4][i / 2 % 2][2 * h + i % 2]);
       for (int mask = 1; mask < 4; mask *= 2) most = larger_of(most, shuffle_xor(most, mask));
-      maxima[h] = larger_of(maximum_[h], most * Variant<kPlan>::kScale);
+      most *= Variant<kPlan>::kScale;
+      if constexpr (kKv.e4m3) most -= kByteHeadroom;
+      maxima[h] = larger_of(maximum_[h], most);
     }
     if (!warp_any(maxima[0] > maximum_[0] || maxima[1] > maximum_[1])) return;
     SOLITON_UNROLL

@@ -227,7 +227,8 @@ TEST_F(ChatFlags, StopStringsEndTheAnswer) {
 TEST_F(ChatFlags, TheCacheHasTheBitsThatAreAskedFor) {
   EXPECT_EQ(run({kModel, "-p", "x", "-n", "1", "--kv-bits", "16"}).status, 0);
   expect_error({kModel, "-p", "x", "--kv-bits", "32"}, kMismatch, "--kv-bits", "expected 16, as ");
-  expect_error({kModel, "-p", "x", "--kv-bits", "8"}, kUsage, "--kv-bits", "expected 16 or 32, got \"8\"");
+  expect_error({kModel, "-p", "x", "--kv-bits", "4"}, kUsage, "--kv-bits",
+               "expected 8 or 16 or 32, got \"4\"");
 }
 
 TEST_F(ChatFlags, ATextWithAWindowOutgrowsTheContext) {

@@ -509,19 +509,20 @@ TEST(MemoryModel, RelaxedStoresMayOvertakeOneAnother) {
   }
 }
 
-void halves_kernel(LaunchParams params) {
-  if (thread_index() < 2)
-    store_shared(reinterpret_cast<uint16_t*>(shared_memory()) + thread_index(), uint16_t{1});
+template <class T>
+void parts_kernel(LaunchParams params) {
+  if (thread_index() < 2) store_shared(reinterpret_cast<T*>(shared_memory()) + thread_index(), T{1});
   if (params.num_steps == 1 && thread_index() == 2) load_shared(reinterpret_cast<uint32_t*>(shared_memory()));
 }
 
-TEST(MemoryModel, NeighbouringHalfWordsAreApart) {
+TEST(MemoryModel, NeighbouringHalfWordsAndBytesAreApart) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    LaunchParams params = {};
-    EXPECT_EQ(run(halves_kernel, params, {1, kLanes, 16}, checked(seed)), "");
-    params.num_steps = 1;
-    EXPECT_TRUE(
-        contains(run(halves_kernel, params, {1, kLanes, 16}, checked(seed)), "race at shared of CTA 0+"));
+    for (const auto kernel : {parts_kernel<uint16_t>, parts_kernel<uint8_t>}) {
+      LaunchParams params = {};
+      EXPECT_EQ(run(kernel, params, {1, kLanes, 16}, checked(seed)), "");
+      params.num_steps = 1;
+      EXPECT_TRUE(contains(run(kernel, params, {1, kLanes, 16}, checked(seed)), "race at shared of CTA 0+"));
+    }
   }
 }
 

@@ -147,7 +147,7 @@ TEST(ModelConfig, TheCacheHas16BitsUnlessItSaysOtherwise) {
   EXPECT_EQ(facts_of(kGood + "kv_bits: 16\n").kv_bits, 16);
   EXPECT_EQ(facts_of(kGood + "kv_bits: 32\n").kv_bits, 32);
   EXPECT_NE(hash_facts(facts_of(kGood + "kv_bits: 32\n")), hash_facts(facts_of(kGood)));
-  EXPECT_EQ(parse_error(kGood + "kv_bits: 8\n"), refusal(19, "kv_bits: expected one of 16, 32, got 8"));
+  EXPECT_EQ(parse_error(kGood + "kv_bits: 4\n"), refusal(19, "kv_bits: expected one of 8, 16, 32, got 4"));
 }
 
 TEST(ModelConfig, BiasesAndNormedHeadsAreSaidWhereTheyAre) {

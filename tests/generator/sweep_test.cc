@@ -67,7 +67,7 @@ constexpr Free kFree[] = {
     {"facts.norm_offset", "what norms multiply with, which takes no room"},
     {"facts.norms", "a mean in place of a norm behind blocks, which takes as much room", norms_behind_alone},
     {"facts.activation", "what gates go through, which takes no room"},
-    {"facts.kv_bits", "keys of two parts, where shared memory has room for them", has_one_row},
+    {"facts.kv_bits", "keys of bytes or of two parts, where shared memory has room for them", has_one_row},
     {"facts.weight_order", "whether writers place activations by a table"},
     {"facts.renormalised", "what the kernel multiplies with, which takes no room"},
     {"facts.weight_group", "of integers, which there are none of", is_bf16},

@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "int4-mixture-3-rows16", "int4-pairs-3-rows8", "mixture-shared-5", "int4-sigmoid-5",
                     "mixture-joint-6", "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8",
                     "mixture-mxfp4-4-rows8", "sandwich-4-all", "after-5-counter", "after-3-all",
-                    "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all"),
+                    "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all", "plain-3-bytes",
+                    "wide128-2-bytes-rows64", "deep256-3-bytes"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
@@ -104,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "deep256-group4-3-rows32", "norm128-4-all", "norm64-bias-5-counter",
                     "norm64-bias-3-rows32", "plain-4-split-lanes", "micro-3-counter-lanes",
                     "plain-4-rows8-lanes", "int4-3-lanes-all", "mixture-sinks-5", "mixture-sinks-4-rows8",
-                    "sandwich-4-all", "after-5-counter", "int4-after-3-all"),
+                    "sandwich-4-all", "after-5-counter", "int4-after-3-all", "plain-3-bytes"),
     test_name);
 
 TEST_P(Race, HasNone) {

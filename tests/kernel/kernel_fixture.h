@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "layout/e4m3.h"
 #include "layout/f16.h"
 #include "layout/random.h"
 #include "long_tests.h"
@@ -140,8 +141,11 @@ class KernelUnderTest {
   static constexpr float kBf16Tolerance = 1.0f / 20;
   // There, of two experts that a router finds nearly alike the other one may be chosen.
   static constexpr float kOtherExpertTolerance = 1.0f / 8;
+  // And of bytes one value in 32 falls on the other side of a rounding, which is an eighth of it at most.
+  static constexpr float kByteTolerance = 1.0f / 8;
   float tolerance() const {
     if (engine_->max_prompt_rows() <= 8) return kLogitTolerance;
+    if (facts_.kv_bits == 8) return kByteTolerance;
     return facts_.num_experts > 0 ? kOtherExpertTolerance : kBf16Tolerance;
   }
 
@@ -210,12 +214,36 @@ class KernelUnderTest {
       for (int head = 0; head < facts_.num_kv_heads; ++head) {
         unsigned char* half =
             static_cast<unsigned char*>(kv_pool(head % cards)) + shape.page_offset(page, layer, head / cards);
+        if (shape.e4m3) {
+          const auto of_head = [&](std::span<const double> heads) {
+            return heads.subspan(static_cast<size_t>(head) * facts_.head_dim, facts_.head_dim);
+          };
+          write_bytes(half, token, of_head(keys), facts_.rope_dims, &KvShape::key_offset);
+          write_bytes(half + shape.half_bytes(), token, of_head(values), 0, &KvShape::value_offset);
+          continue;
+        }
         for (int dim = 0; dim < facts_.head_dim; ++dim) {
           const int key_dim = model_dim(dim, facts_.head_dim, facts_.rope_dims);
           write(half, false, dim, keys[head * facts_.head_dim + key_dim]);
           write(half + shape.half_bytes(), true, dim, values[head * facts_.head_dim + dim]);
         }
       }
+    }
+  }
+
+  /// A key or value as bytes; the reference has rounded it.
+  void write_bytes(unsigned char* half, int token, std::span<const double> head, int rope_dims,
+                   int (KvShape::*offset)(int, int, int) const) {
+    const KvShape shape = engine_->library().card_kv();
+    double largest = 0;
+    for (const double value : head) largest = std::max(largest, std::abs(value));
+    const int exponent = e4m3_exponent(static_cast<float>(largest));
+    half[shape.exponent_offset(token)] = static_cast<unsigned char>(exponent);
+    for (int dim = 0; dim < facts_.head_dim; ++dim) {
+      const int place = rope_dims > 0 ? model_dim(dim, facts_.head_dim, rope_dims) : dim;
+      const auto value = static_cast<float>(head[static_cast<size_t>(place)]);
+      half[(shape.*offset)(token, dim, 0)] =
+          static_cast<unsigned char>(float_to_e4m3(value / e4m3_scale(exponent)));
     }
   }
 

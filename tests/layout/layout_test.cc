@@ -107,6 +107,37 @@ TEST(Page, KeysAndValuesFillTheirHalf) {
   }
 }
 
+// Of a cache of bytes: what ldmatrix gives a lane are four dims of a token, or four tokens of a dim, which become two
+// registers of an operand; powers of two fill what is left.
+TEST(Page, BytesAreTwoRegistersOfAnOperand) {
+  for (const int head_dim : kHeadDims) {
+    const KvShape kv{.num_layers = 3, .num_kv_heads = 2, .head_dim = head_dim, .e4m3 = true};
+    const int quarter = head_dim / 4;
+    std::vector<int> keys(static_cast<size_t>(kv.half_bytes()));
+    std::vector<int> values = keys;
+    for (int token = 0; token < kKvPageTokens; ++token) {
+      const int tile = token / 16 * kv.tile_bytes();
+      const int row = token % 16;
+      ++keys[static_cast<size_t>(kv.exponent_offset(token))];
+      ++values[static_cast<size_t>(kv.exponent_offset(token))];
+      for (int dim = 0; dim < head_dim; ++dim) {
+        ++keys[static_cast<size_t>(kv.key_offset(token, dim))];
+        ++values[static_cast<size_t>(kv.value_offset(token, dim))];
+        const int key_core = row / 8 * kv.key_stride() + dim % quarter / 4 * kCoreBytes;
+        ASSERT_EQ(kv.key_offset(token, dim),
+                  tile + key_core + row % 8 * 16 + dim / quarter * 4 + dim % quarter % 4);
+        const int pair = row / 8 * 2 + row % 2;
+        ASSERT_EQ(kv.value_offset(token, dim),
+                  tile + dim / 8 * kCoreBytes + dim % 8 * 16 + row % 8 / 2 * 4 + pair);
+      }
+    }
+    EXPECT_EQ(keys, std::vector<int>(keys.size(), 1));
+    EXPECT_EQ(values, keys);
+    EXPECT_EQ(kv.half_bytes() % (kv.slots_per_half() * 16), 0);
+    EXPECT_LE(kv.half_bytes() / kv.slots_per_half(), kPageBytes);
+  }
+}
+
 // The B operand of a lane with quad j is 16 bytes of x: columns 8 j to 8 j + 7 of a block of 32. The first
 // mma takes the first four of them, two for the k pair j and two for the pair j + 4; the second mma the
 // others.

@@ -7,6 +7,7 @@
 
 #include "emulator_testing.h"
 #include "formats/e4m3.cuh"
+#include "layout/e4m3.h"
 #include "layout/random.h"
 #include "runtime/weights/packing.h"
 #include "runtime/weights/quantization/nibbles.h"

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "layout/e4m3.h"
 #include "refusals.h"
 #include "runtime/weights/quantization/nibbles.h"
 #include "temporary_folder.h"

@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                                          "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
                                          "mixture-sinks-5", "sandwich-4-all", "after-3-all",
                                          "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all",
-                                         "wide128-4-split"),
+                                         "wide128-4-split", "plain-3-bytes"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
@@ -235,7 +235,8 @@ TEST_P(Verify, HasTheSameLogitsAsTheScalarReference) {
   const ReferenceWeights weights = random_weights(facts, Verified::kSeed);
   const TemporaryFolder folder;
   write_hf_folder(weights, facts, folder.path());
-  const HfConfig config = HfConfig::open(folder.path());
+  HfConfig config = HfConfig::open(folder.path());
+  config.facts.kv_bits = facts.kv_bits;
   const TensorSource source = TensorSource::open(folder.path());
   const std::vector<int32_t> text = verification_prompt(config);
   const std::vector<float> logits = HostModel(source, config).logits(text, 0);

@@ -82,15 +82,6 @@ inline float load_f16(const std::byte* bytes) {
   return f16_bits_to_float(load<uint16_t>(bytes, 0));
 }
 
-inline constexpr uint8_t kE4m3Nan = 0x7f;  // but for its sign
-
-/// What a code in E4M3 stands for, if it is not NaN.
-inline float e4m3_to_float(uint8_t code) {
-  constexpr float kUnit = 0x1p120f;  // a float's exponents are by 120 higher
-  const uint32_t sign = static_cast<uint32_t>(code & 0x80) << 24;
-  return std::bit_cast<float>(sign | static_cast<uint32_t>(code & 0x7f) << 20) * kUnit;
-}
-
 inline float bf16_bits_to_float(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "layout/e4m3.h"
 #include "models/error.h"
 #include "runtime/weights/quantization/nibbles.h"
 #include "runtime/weights/quantization/quantized_linear.h"

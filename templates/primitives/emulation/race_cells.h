@@ -35,15 +35,19 @@ template <class Visit>
 bool RaceDetector::for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit) {
   for (size_t at = offset; at < offset + bytes; at = (at / kCellBytes + 1) * kCellBytes) {
     Cell& cell = block(shadow, at, true).cells[at % kBlockBytes / kCellBytes];
-    if (bytes < kCellBytes) cell.split();
-    if (cell.halves == nullptr) {
-      if (!visit(cell)) return false;
-      continue;
-    }
-    for (size_t half = 0; half < 2; ++half) {
-      const bool touched = bytes >= kCellBytes || half == at % kCellBytes / 2;
-      if (touched && !visit((*cell.halves)[half])) return false;
-    }
+    if (!visit_parts(cell, kCellBytes, at % kCellBytes, bytes, visit)) return false;
+  }
+  return true;
+}
+
+/// Of a cell, or a part of one, of `size` bytes: `bytes` from `at` on, or all.
+template <class Visit>
+bool RaceDetector::visit_parts(Cell& cell, size_t size, size_t at, size_t bytes, const Visit& visit) {
+  if (bytes < size) cell.split();
+  if (cell.halves == nullptr) return visit(cell);
+  for (size_t half = 0; half < 2; ++half) {
+    const bool touched = bytes >= size || half == at * 2 / size;
+    if (touched && !visit_parts((*cell.halves)[half], size / 2, at % (size / 2), bytes, visit)) return false;
   }
   return true;
 }

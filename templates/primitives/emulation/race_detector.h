@@ -1,6 +1,6 @@
 // Finds pairs of accesses that the memory model of primitives.h leaves unordered. Every thread has a
-// ClockPair; shadow cells remember the last write of each 4 bytes and the reads since. (A pair of 2-byte
-// accesses splits a cell.)
+// ClockPair; shadow cells remember the last write of each 4 bytes and the reads since. (Accesses of
+// 2 bytes split a cell, those of one byte its halves.)
 //
 //   barriers, warp collectives, cta_sync   pass on both clocks
 //   fence_device                           keeps a copy F of `writes`
@@ -163,6 +163,8 @@ class RaceDetector {
   Block& block(Shadow& shadow, size_t offset, bool with_cells);
   template <class Visit>
   bool for_each_cell(Shadow& shadow, size_t offset, size_t bytes, Visit visit);
+  template <class Visit>
+  static bool visit_parts(Cell& cell, size_t size, size_t at, size_t bytes, const Visit& visit);
   bool read(int thread, Access access, Cell& cell, const VectorClock& writes, Race* race);
   /// Has its writer, if that is a thread, made it known to products and copies since?
   bool is_fenced(const Cell& cell, Race* race) const;
