@@ -8,7 +8,6 @@
 #include "layout/e4m3.h"
 #include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/matrix_source.h"
-#include "runtime/weights/quantization/nibbles.h"
 #include "runtime/weights/rounding.h"
 
 namespace soliton {
