@@ -32,7 +32,8 @@ bool has_one_layer(const Plan& plan) {
 }
 
 bool norms_behind_alone(const Plan& plan) {
-  return norm_placement(plan.facts) == NormPlacement::kAfter;
+  const NormPlacement placement = norm_placement(plan.facts);
+  return placement == NormPlacement::kAfter || placement == NormPlacement::kParallel;
 }
 
 /// Is the first layer the only one of its kind?
@@ -65,7 +66,9 @@ constexpr Free kFree[] = {
     {"facts.head_norm_last", "when the kernel multiplies with weights, which takes no room"},
     {"facts.query_scale_context", "how the runtime makes the table of rotations"},
     {"facts.norm_offset", "what norms multiply with, which takes no room"},
-    {"facts.norms", "a mean in place of a norm behind blocks, which takes as much room", norms_behind_alone},
+    {"facts.norms",
+     "a mean in place of a norm behind blocks, or the other way round, which takes as much room",
+     norms_behind_alone},
     {"facts.activation", "what gates go through, which takes no room"},
     {"facts.kv_bits", "keys of bytes or of two parts, where shared memory has room for them", has_one_row},
     {"facts.weight_order", "whether writers place activations by a table"},
