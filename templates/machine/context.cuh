@@ -56,6 +56,9 @@ struct MachineContext {
   static constexpr int kNumCtas = kPlan.num_ctas;
   static constexpr int kCards = kPlan.num_cards;
   static constexpr int kNumWarps = kPlan.working_warps();
+  static_assert(kPlan.num_regions == static_cast<int>(RegionId::kCount) &&
+                    kPlan.num_barriers == static_cast<int>(BarrierId::kCount),
+                "plan.h was generated for other templates: generate it again");
 
   /// Offsets in shared memory, found by the compiler.
   struct RegionOffset {
