@@ -12,6 +12,9 @@ namespace soliton {
 /// What --weights takes.
 inline constexpr const char* kRoundedWeights[] = {"q8", "q4"};
 
+inline constexpr const char* kRoundedWeightsHelp =
+    "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, q4 to 4 bits";
+
 /// The layers' matrices become symmetric integers of 8 bits ("q8") or 4 ("q4"), in groups of 32; all else stays as it is. No
 /// word: nothing changes. Throws Error (kMismatch) for a model that is quantised, or that no kernel can be generated for then.
 void round_weights(const std::string& word, HfConfig& config);

@@ -72,9 +72,7 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
                                     "it")
                          ->check(not_empty());
   add_hub_flags(app, options.hub);
-  app.add_option("--weights", options.weights,
-                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
-                 "q4 to 4 bits")
+  app.add_option("--weights", options.weights, kRoundedWeightsHelp)
       ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}));
   app.add_flag("--random-weights", options.random_weights, "weights from a seed instead of a folder")
       ->excludes(app.get_option("--weights"))

@@ -54,9 +54,7 @@ void add_model_options(CLI::App& app, Options& options, std::string& folder) {
          "of a model there, as Qwen/Qwen2.5-7B-Instruct, which is downloaded unless the cache has it")
       ->check(not_empty());
   add_hub_flags(app, options.hub);
-  app.add_option("--weights", options.weights,
-                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
-                 "q4 to 4 bits")
+  app.add_option("--weights", options.weights, kRoundedWeightsHelp)
       ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}));
   app.add_option("-k,--kernel", options.kernel,
                  "kernel library; else a fitting one is found, or made and kept")

@@ -33,9 +33,7 @@ int run(int argc, char** argv) {
              "Hugging Face folder, GGUF file or name: would it run here, how fast, and what is missing?")
           ->check(not_empty());
   add_hub_flags(app, options.hub);
-  app.add_option("--weights", options.weights,
-                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
-                 "q4 to 4 bits")
+  app.add_option("--weights", options.weights, kRoundedWeightsHelp)
       ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}))
       ->needs(model);
   app.add_option("--device", options.device, "GPU index")->check(at_least(0))->capture_default_str();

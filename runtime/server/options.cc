@@ -42,9 +42,7 @@ void add_model_flags(CLI::App& app, ServerOptions& options) {
                                     "it")
                          ->check(not_empty());
   add_hub_flags(app, options.model.hub);
-  app.add_option("--weights", options.model.weights,
-                 "rounds the layers of a model in floats as they are loaded, in groups of 32: q8 to 8 bits, "
-                 "q4 to 4 bits")
+  app.add_option("--weights", options.model.weights, kRoundedWeightsHelp)
       ->check(one_of({kRoundedWeights[0], kRoundedWeights[1]}));
   app.add_option("-k,--kernel", options.model.kernel,
                  "kernel library; else a fitting one is found, or made and kept")

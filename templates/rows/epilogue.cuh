@@ -273,28 +273,10 @@ class Epilogue : public Outputs<kPlan> {
     constexpr int64_t kChoices = kPlan.vector(kPlan.phase(PhaseKind::kChoose).writes).offset;
     const uint32_t* all_lines = context_.template workspace<uint32_t>(kChoices + kRows.lines_offset());
     const float* all_weights = context_.template workspace<float>(kChoices + kRows.weights_offset());
-    const float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
-    const TileRun run = context_.tiles(at.phase);
-    SOLITON_NO_UNROLL
-    for (int i = 0; i < kOwnRows; ++i) {
-      own_row_ = i;
-      set_squares(0.0f);
-      if (this->is_live()) {
-        typename Base::RowLines lines;
-        SOLITON_UNROLL
-        for (int k = 0; k < kUsed; ++k) {
-          lines.of[k] = static_cast<int>(load_global(all_lines + row() * kUsed + k));
-          lines.weights[k] = load_global(all_weights + row() * kUsed + k);
-        }
-        SOLITON_NO_UNROLL
-        for (int own = team(); own < run.count; own += kTeams) {
-          const int tile = run.first + own * run.stride;
-          const int64_t first = static_cast<int64_t>(tile) * kRows.most_lines() * kQuarters;
-          this->add_experts(at, stream, lines, outputs + first, tile, own);
-        }
-      }
-      publish_squares();
-    }
+    add_up<kRows.most_lines()>(at, stream, context_.tiles(at.phase), [&](auto& lines, int k) {
+      lines.of[k] = static_cast<int>(load_global(all_lines + row() * kUsed + k));
+      lines.weights[k] = load_global(all_weights + row() * kUsed + k);
+    });
   }
 
   /// The same where pairs are multiplied, whose weights what they put out has.
@@ -302,32 +284,15 @@ class Epilogue : public Outputs<kPlan> {
     constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
     constexpr int kUsed = kPlan.model.mixture.used();
     if (!is_active()) return;
-    const float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
     const TileRun run =
         deal_tiles(at.phase.num_tiles, at.phase.first_cta, kPlan.block_ctas(), context_.block_cta());
-    SOLITON_NO_UNROLL
-    for (int i = 0; i < kOwnRows; ++i) {
-      own_row_ = i;
-      set_squares(0.0f);
-      if (this->is_live()) {
-        typename Base::RowLines lines;
-        SOLITON_UNROLL
-        for (int k = 0; k < kUsed; ++k) {
-          const uint32_t expert = load_shared(context_.expert_words(kLayout.picks()) + row() * kUsed + k);
-          const ExpertSlot<kPlan> slot(
-              context_, static_cast<int>(load_shared(context_.expert_words(kLayout.slots_of()) + expert)));
-          lines.of[k] = slot.first_pair() + slot.rank(row());
-          lines.weights[k] = 1.0f;
-        }
-        SOLITON_NO_UNROLL
-        for (int own = team(); own < run.count; own += kTeams) {
-          const int tile = run.first + own * run.stride;
-          this->add_experts(at, stream, lines, outputs + int64_t{tile} * kPlan.rows * kUsed * kQuarters, tile,
-                            own);
-        }
-      }
-      publish_squares();
-    }
+    add_up<kPlan.rows * kUsed>(at, stream, run, [&](auto& lines, int k) {
+      const uint32_t expert = load_shared(context_.expert_words(kLayout.picks()) + row() * kUsed + k);
+      const ExpertSlot<kPlan> slot(
+          context_, static_cast<int>(load_shared(context_.expert_words(kLayout.slots_of()) + expert)));
+      lines.of[k] = slot.first_pair() + slot.rank(row());
+      lines.weights[k] = 1.0f;
+    });
   }
 
   /// Where warpgroups multiply, once all workers have met: the first team's best candidates are those of all teams.
@@ -359,6 +324,29 @@ class Epilogue : public Outputs<kPlan> {
   }
 
  private:
+  /// Adds up what down of experts has put out, of each tile kLines lines. find(lines, k): the line of a row's k-th expert, and its
+  /// weight.
+  template <int kLines, class Find>
+  SOLITON_DEVICE void add_up(const MatrixInstance& at, Vector stream, const TileRun& run, const Find& find) {
+    const float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      set_squares(0.0f);
+      if (this->is_live()) {
+        typename Base::RowLines lines;
+        SOLITON_UNROLL
+        for (int k = 0; k < kPlan.model.mixture.used(); ++k) find(lines, k);
+        SOLITON_NO_UNROLL
+        for (int own = team(); own < run.count; own += kTeams) {
+          const int tile = run.first + own * run.stride;
+          this->add_experts(at, stream, lines, outputs + int64_t{tile} * kLines * kQuarters, tile, own);
+        }
+      }
+      publish_squares();
+    }
+  }
+
   /// What a thread needs of one of its tiles, of some of its rows.
   static constexpr int kRowsAtOnce = 2;
   struct OwnPiece {

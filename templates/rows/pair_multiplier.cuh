@@ -54,8 +54,7 @@ class PairMultiplier {
       }
       const int end_tile = slot * experts.tiles < end ? slot * experts.tiles : end;
       if (tile > run.first) meet();  // nobody reads the lines of those before
-      constexpr int kPairBytes = kPlan.model.mixture.ffn * kParts * 2;
-      digits_.make(input_of(phase) + int64_t{first_pair} * kPairBytes, kFfn, end_pair - first_pair);
+      digits_.make(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>, kFfn, end_pair - first_pair);
       meet();
       SOLITON_NO_UNROLL
       for (; tile < end_tile; tile += experts.slot_tiles)
