@@ -15,6 +15,7 @@
 #include "runtime/compile/places.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/make/make_kernel.h"
+#include "runtime/make/measured_costs.h"
 #include "runtime/make/model_memory.h"
 #include "runtime/program/progress.h"
 
@@ -260,6 +261,17 @@ std::string describe_context(const Options& options, int context, int model_cont
                                          : ", see -c");
 }
 
+void plan_by_kept_costs(Engine& engine) {
+  std::filesystem::path cache;
+  try {
+    cache = kernel_cache_folder();
+  } catch (const Error&) {
+    return;  // without a place for them none were kept
+  }
+  std::vector<std::optional<KernelCosts>> costs = read_measured_costs(engine.library(), cache);
+  if (!costs.empty()) engine.plan_by(std::move(costs));
+}
+
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
                                     int64_t pool_tokens) {
   const TensorSource source = open_weights(options);
@@ -273,6 +285,7 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
       std::move(library),
       EngineOptions{
           .context = context, .pool_tokens = pool_tokens, .device = options.device, .cards = options.cards});
+  plan_by_kept_costs(*engine);
   const bool emulated = engine->library().model().compute_capability == 0;
   if (!options.verify) {
     say(options,

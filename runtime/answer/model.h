@@ -50,6 +50,10 @@ int choose_num_tokens(const Options& options, const TextSide& text, size_t promp
 /// What is said of a context at the start: "4096 of the model's 131072 tokens, see -c".
 std::string describe_context(const Options& options, int context, int model_context, bool emulated);
 
+/// Lets an engine plan by the costs that soliton-bench --calibrate has kept for its library on this card, if it has. Throws
+/// what read_measured_costs() throws.
+void plan_by_kept_costs(Engine& engine);
+
 /// Finds all tensors, then finds or makes the kernel, checks that it does what the flags ask for, and loads the weights,
 /// less the tensor of --verify-without. `pool_tokens` is as in EngineOptions.
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,

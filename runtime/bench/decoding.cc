@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "models/model_tables.h"
 #include "models/printing.h"
+#include "runtime/bench/calibrate.h"
 #include "runtime/bench/prompt_work.h"
 #include "runtime/engine/kv_pool.h"
 
@@ -52,6 +53,10 @@ std::vector<PromptRow> measure_prompts(Engine& engine, const BenchOptions& optio
     if (prompt > 0) rows.push_back(measure_prompt(engine, options, prompt, progress));
   }
   return rows;
+}
+
+int64_t pool_tokens_of(Engine& engine) {
+  return int64_t{engine.tree().num_pages()} * kKvPageTokens;
 }
 
 /// Tests of generation, with sampling beside greedily where that is asked for.
@@ -105,6 +110,7 @@ nlohmann::ordered_json tree_json(const TreeMeasurement& row) {
           {"path_tokens", row.path_tokens},
           {"longest_path", row.longest_path},
           {"step_us_p50", row.step_us},
+          {"predicted_us", row.predicted_us},
           {"floor_us", row.floor_us},
           {"without_cache_us_p50", row.without_cache_us},
           {"attention_of_read_bandwidth", row.attention_of_ceiling},
@@ -152,6 +158,8 @@ int needed_context(const BenchOptions& options, const ModelFacts& facts) {
   const int64_t depth = most(options.depths);
   const int64_t prompt = most(options.prompts);
   int64_t generation = std::max<int64_t>(tokens + depth + 1, draft_context(options));
+  if (options.calibrate)
+    generation = std::max<int64_t>(generation, std::min(facts.max_context - 1, kCalibrationContext));
   for (const TreeSpec& spec : options.trees)
     generation = std::max<int64_t>(generation, longest_path(spec) + 2 * tokens + 2);
   if (prompt > facts.max_context) {
@@ -168,7 +176,7 @@ int needed_context(const BenchOptions& options, const ModelFacts& facts) {
 }
 
 int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
-  if (options.trees.empty()) return 0;
+  if (options.trees.empty() && !options.calibrate) return 0;
   const ModelDescriptor& model = library.model();
   constexpr double kMost = 0.9;  // of the memory that the weights leave
   const double free_bytes = static_cast<double>(library.device().free_bytes);
@@ -178,7 +186,7 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
       free_bytes == 0
           ? 1 << 16
           : static_cast<int64_t>((free_bytes - weight_bytes) * kMost / page_bytes) * kKvPageTokens;
-  int64_t tokens = 0;
+  int64_t tokens = options.calibrate ? std::min(limit, kCalibrationTokens) : 0;
   for (const TreeSpec& spec : options.trees) {
     const int64_t apart = pool_tokens(unshared(spec), options.tokens.front());
     tokens = std::max({tokens, pool_tokens(spec, options.tokens.front()), apart <= limit ? apart : 0});
@@ -186,16 +194,22 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
   return tokens;
 }
 
-int count_tests(const BenchOptions& options) {
+int count_tests(const BenchOptions& options, Engine& engine) {
   const auto num_prompts =
       std::count_if(options.prompts.begin(), options.prompts.end(), [](int prompt) { return prompt > 0; });
   const size_t others = generation_tests(options).size() + options.trees.size();
-  return static_cast<int>(num_prompts) + static_cast<int>(others) + (options.draft_kernel.empty() ? 0 : 1);
+  const int calibrated =
+      options.calibrate ? num_calibration_tests(engine.library(), engine.context(), pool_tokens_of(engine))
+                        : 0;
+  return calibrated + static_cast<int>(num_prompts) + static_cast<int>(others) +
+         (options.draft_kernel.empty() ? 0 : 1);
 }
 
 DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth,
                                  TestProgress& progress) {
   DecodingResults results{.bandwidth = bandwidth};
+  if (options.calibrate)
+    results.calibration = calibrate(engine, pool_tokens_of(engine), options.repeats, options.seed, progress);
   results.prompts = measure_prompts(engine, options, progress);
   results.rows = measure_rows(engine, options, bandwidth.best(), progress);
   results.trees = measure_trees(engine, options, bandwidth.best(), progress);
@@ -242,6 +256,7 @@ std::string markdown(const Engine& engine, const DecodingResults& results) {
   if (device.memory_clock_khz > 0) text += fmt::format(", memory {} MHz", device.memory_clock_khz / 1000);
   const double ceiling = results.bandwidth.best();
   text += fmt::format("\nS (read bandwidth, same run): {}\n", describe(results.bandwidth));
+  if (!results.calibration.empty()) text += "\n" + calibration_table(results.calibration);
   if (!results.prompts.empty()) text += "\n" + prompt_table(results.prompts);
   if (!results.rows.empty()) text += "\n" + generation_table(results.rows, ceiling);
   if (!results.trees.empty()) text += "\n" + tree_table(results.trees);
@@ -266,6 +281,7 @@ std::string as_json(const Engine& engine, const BenchOptions& options, const Dec
                               {"read_bandwidth", as_json(results.bandwidth)},
                               {"repeats", options.repeats},
                               {"rows", nlohmann::ordered_json::array()}};
+  if (!results.calibration.empty()) json["calibration"] = as_json(results.calibration);
   if (options.sampling.any()) json["sampling"] = sampling_json(options.sampling.over(kTimedSampling));
   for (const PromptRow& row : results.prompts) json["rows"].push_back(as_json(row));
   for (const Row& row : results.rows) json["rows"].push_back(as_json(row));

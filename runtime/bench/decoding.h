@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/bench/calibrate.h"
 #include "runtime/bench/drafts.h"
 #include "runtime/bench/measure.h"
 #include "runtime/bench/options.h"
@@ -27,6 +28,7 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library);
 
 struct DecodingResults {
   ReadBandwidth bandwidth;
+  std::vector<KernelCalibration> calibration = {};
   std::vector<PromptRow> prompts = {};
   std::vector<Row> rows = {};
   std::vector<TreeMeasurement> trees = {};
@@ -34,8 +36,9 @@ struct DecodingResults {
 };
 
 /// Tests that measure_decoding() does.
-int count_tests(const BenchOptions& options);
-/// Measures all that the options ask for but the timeline, and says where it is.
+int count_tests(const BenchOptions& options, Engine& engine);
+/// Measures all that the options ask for but the timeline, and says where it is. If costs are calibrated, that comes first:
+/// the other tests plan by them.
 DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth,
                                  TestProgress& progress);
 

@@ -11,6 +11,7 @@
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "models/weight_rounding.h"
+#include "runtime/answer/model.h"
 #include "runtime/bench/decoding.h"
 #include "runtime/bench/edge.h"
 #include "runtime/bench/options.h"
@@ -21,6 +22,7 @@
 #include "runtime/engine/engine.h"
 #include "runtime/hub/fetch_model.h"
 #include "runtime/make/make_kernel.h"
+#include "runtime/make/measured_costs.h"
 #include "runtime/program/program.h"
 #include "runtime/program/progress.h"
 
@@ -107,8 +109,10 @@ void run_decoding(const BenchOptions& options, KernelLibrary library, const Mode
       {.context = context, .pool_tokens = pool_tokens, .device = options.device, .cards = options.cards});
   load(engine, options, model);
   engine.randomise_cache(options.seed);
-  TestProgress progress(count_tests(options));
+  if (!options.calibrate) plan_by_kept_costs(engine);
+  TestProgress progress(count_tests(options, engine));
   const DecodingResults results = measure_decoding(engine, options, bandwidth, progress);
+  if (options.calibrate) keep_measured_costs(engine.library(), kernel_cache_folder());
   const std::string json = as_json(engine, options, results, command);
   std::string text = options.format == "json" ? json : markdown(engine, results);
   if (!options.timeline.empty()) {

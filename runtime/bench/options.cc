@@ -94,6 +94,10 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
       app.add_option("--tree", given.trees,
                      "also measures steps over trees of branches, a list of: " + tree_spec_grammar())
           ->check(not_empty());
+  const auto calibrate =
+      app.add_flag("--calibrate", options.calibrate,
+                   "first measures what attention over trees costs on this card, and keeps "
+                   "it: all programs then plan this kernel's steps by it");
   const auto draft =
       app.add_option("--draft-kernel", options.draft_kernel,
                      "also measures decoding with a draft model: its kernel library, for random "
@@ -121,8 +125,8 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
                                    "and writes the best beside it, to tuned/")
                         ->check(not_empty());
   for (const auto other : {model, positional}) draft->excludes(other);
-  for (const auto other : {timeline, tree, draft, tune}) edge->excludes(other);
-  for (const auto other : {model, positional, kernel, given.prompts, timeline, tree, draft})
+  for (const auto other : {timeline, tree, calibrate, draft, tune}) edge->excludes(other);
+  for (const auto other : {model, positional, kernel, given.prompts, timeline, tree, calibrate, draft})
     tune->excludes(other);
   app.add_option("--gpu", options.gpu, "with --tune: as for soliton-gen")->needs(tune)->check(not_empty());
   app.add_option("--knobs", options.knobs, "with --tune: only these knobs, a list; else all")

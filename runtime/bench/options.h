@@ -30,6 +30,7 @@ struct BenchOptions {
   std::string output;
   std::string timeline;
   std::vector<TreeSpec> trees;
+  bool calibrate = false;              // the costs by which steps over trees are planned
   std::string draft_kernel;            // of a draft model with random weights, if not empty
   std::optional<uint64_t> draft_seed;  // of its weights; nothing: another one than `seed`
   int max_drafts = 7;                  // a step

@@ -6,6 +6,8 @@
 
 #include "layout/page.h"
 #include "runtime/bench/measure.h"
+#include "runtime/bench/tree_model.h"
+#include "runtime/engine/tree/tree_shape.h"
 
 namespace soliton {
 namespace {
@@ -32,16 +34,29 @@ std::vector<double> step_times(const TreeResult& result) {
   return times;
 }
 
-struct Steps {
-  double us = 0;
-  int64_t page_reads = 0;
-};
+TreeSpec without_cache(const TreeSpec& spec) {
+  TreeSpec empty{.name = spec.name};
+  for (int row = 0; row < num_rows(spec); ++row) empty.nodes.push_back({.num_tokens = 1, .draft = {-1}});
+  return empty;
+}
 
-Steps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test) {
+/// What measured costs of the kernel say of a step; 0 if there are none, or of several cards.
+double predict_step(const Engine& engine, const TreeSpec& spec, int num_steps) {
+  const KernelLibrary& library = engine.library();
+  const int kernel = engine.kernel_for_rows(num_rows(spec));
+  const KernelCosts* costs = library.measured_costs(kernel);
+  if (costs == nullptr || library.num_cards() > 1) return 0;
+  return costs->other_us + attention_us(plan_tree(library, kernel, spec, num_steps),
+                                        tree_shape(library, kernel), costs->attention, library.model().facts);
+}
+
+}  // namespace
+
+TreeSteps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test) {
   const int num_steps = is_plain(spec) ? test.num_steps : 1;
   const int rows = num_rows(spec);
   std::vector<double> times;
-  Steps steps;
+  TreeSteps steps{.num_steps = num_steps};
   for (int repeat = 0; repeat <= test.repeats; ++repeat) {  // the first one warms up
     engine.clear_tree();
     build_tree(engine.tree(), spec, num_steps);
@@ -57,14 +72,6 @@ Steps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test) {
   steps.us = median(times);
   return steps;
 }
-
-TreeSpec without_cache(const TreeSpec& spec) {
-  TreeSpec empty{.name = spec.name};
-  for (int row = 0; row < num_rows(spec); ++row) empty.nodes.push_back({.num_tokens = 1, .draft = {-1}});
-  return empty;
-}
-
-}  // namespace
 
 TreeSpec unshared(const TreeSpec& spec) {
   TreeSpec apart{.name = spec.name};
@@ -93,8 +100,9 @@ TreeMeasurement measure_tree(Engine& engine, const TreeSpec& spec, const TreeTes
                      .unique_tokens = unique_tokens(spec),
                      .path_tokens = path_tokens(spec),
                      .longest_path = longest_path(spec)};
-  const Steps steps = time_steps(engine, spec, test);
+  const TreeSteps steps = time_steps(engine, spec, test);
   at.step_us = steps.us;
+  at.predicted_us = predict_step(engine, spec, steps.num_steps);
   const int grown = is_plain(spec) ? test.num_steps / 2 * at.rows : 0;
   const double kv_bytes =
       static_cast<double>(at.unique_tokens + grown) * engine.library().card_kv().token_bytes();
@@ -128,15 +136,16 @@ std::string tree_table(const std::vector<TreeMeasurement>& rows) {
     return a > 0 && b > 0 ? fmt::format("{:.2f}", a / b) : std::string("-");
   };
   std::string text =
-      "| tree | rows | of | unique tokens | path tokens | step us | floor us | step / floor | without cache "
+      "| tree | rows | of | unique tokens | path tokens | step us | predicted us | floor us | step / floor | "
+      "without cache "
       "us | "
       "attention of S | pages read | unshared us | unshared / step | one row us | step / one row |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const TreeMeasurement& row : rows) {
     text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.3f} | {} | {} | {} | {} |\n", row.test,
-        row.rows, row.kernel_rows, row.unique_tokens, row.path_tokens, us(row.step_us), us(row.floor_us),
-        ratio(row.step_us, row.floor_us), us(row.without_cache_us),
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.3f} | {} | {} | {} | {} |\n", row.test,
+        row.rows, row.kernel_rows, row.unique_tokens, row.path_tokens, us(row.step_us), us(row.predicted_us),
+        us(row.floor_us), ratio(row.step_us, row.floor_us), us(row.without_cache_us),
         row.attention_of_ceiling > 0 ? fmt::format("{:.1f}%", row.attention_of_ceiling * 100) : "-",
         row.page_reads, us(row.unshared_us), ratio(row.unshared_us, row.step_us), us(row.one_row_us),
         ratio(row.step_us, row.one_row_us));

@@ -25,6 +25,7 @@ struct TreeMeasurement {
   double unshared_us = 0;  // a step in which every row has a copy of its path; 0: too large for the memory
   double attention_of_ceiling = 0;  // unique KV bytes over step_us - without_cache_us, divided by S
   double page_reads = 0;            // pages read over unique pages
+  double predicted_us = 0;          // a step, by costs that were measured; 0: there are none
 };
 
 struct TreeTest {
@@ -32,6 +33,16 @@ struct TreeTest {
   int repeats = 3;
   uint64_t seed = 1;
 };
+
+/// Steps over a workload's tree.
+struct TreeSteps {
+  double us = 0;  // median of a step
+  int num_steps = 0;
+  int64_t page_reads = 0;  // as TreeResult has them
+};
+
+/// Measures them, after a launch that warms up. The engine's tree is empty afterwards.
+TreeSteps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test);
 
 /// Tokens that the KV pool has to hold for a workload.
 int64_t pool_tokens(const TreeSpec& spec, int num_steps);

@@ -164,6 +164,24 @@ const CardRates& KernelLibrary::card() const {
   return known.cards[0];
 }
 
+const KernelCosts* KernelLibrary::measured_costs(int kernel) const {
+  if (measured_costs_.empty() || !measured_costs_[kernel]) return nullptr;
+  return &*measured_costs_[kernel];
+}
+
+const TreeCosts& KernelLibrary::attention_costs(int kernel) const {
+  const KernelCosts* measured = measured_costs(kernel);
+  return measured != nullptr ? measured->attention : card().costs;
+}
+
+void KernelLibrary::set_measured_costs(std::vector<std::optional<KernelCosts>> costs) {
+  if (std::ssize(costs) != num_kernels()) {
+    throw file_error(ExitCode::kInternal, path_, "measured costs: expected those of {} kernels, got {}",
+                     num_kernels(), costs.size());
+  }
+  measured_costs_ = std::move(costs);
+}
+
 void KernelLibrary::check_device(const Descriptor& kernel) const {
   const ModelDescriptor& needs = *kernel.model;
   if (!needs.runs_on(device_.compute_capability)) {

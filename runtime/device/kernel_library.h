@@ -62,6 +62,14 @@ class HostMemory {
   size_t bytes_ = 0;
 };
 
+/// What was measured of a kernel of several rows on a card.
+struct KernelCosts {
+  TreeCosts attention;
+  double other_us = 0;  // of a step, beside the attention of its layers
+
+  bool operator==(const KernelCosts&) const = default;
+};
+
 /// A kernel library and its device.
 class KernelLibrary {
  public:
@@ -99,7 +107,12 @@ class KernelLibrary {
   const DeviceInfo& device() const { return device_; }
   /// What the library knows of the card: the entry that has its name, else the first.
   const CardRates& card() const;
-  const TreeCosts& costs() const { return card().costs; }
+  /// What attention costs in one of its kernels: as measured on this card, else as the card's spec has it.
+  const TreeCosts& attention_costs(int kernel) const;
+  /// Nothing for a kernel whose costs have not been measured.
+  const KernelCosts* measured_costs(int kernel) const;
+  /// From now on steps are planned by these costs: [num_kernels()], nothing for those not measured.
+  void set_measured_costs(std::vector<std::optional<KernelCosts>> costs);
   const std::string& path() const { return path_; }
   /// A symbol that only some libraries export, or null.
   void* symbol(const char* name) const;
@@ -120,7 +133,8 @@ class KernelLibrary {
   std::unique_ptr<void, Closer> handle_;
   const Library* functions_ = nullptr;
   DeviceInfo device_{};
-  std::vector<int> devices_;  // by card
+  std::vector<int> devices_;                                // by card
+  std::vector<std::optional<KernelCosts>> measured_costs_;  // by kernel, or empty
 };
 
 /// The shared libraries in `folder`, sorted. Throws Error (kNotFound) if there is no such folder.

@@ -186,6 +186,9 @@ class Engine {
   /// From now on prompts are fed one token a step even if the library has a kernel for several.
   void feed_one_by_one() { one_by_one_ = true; }
 
+  /// From now on steps of several rows are planned by costs that were measured, see KernelLibrary::set_measured_costs().
+  void plan_by(std::vector<std::optional<KernelCosts>> costs);
+
   /// For a thread that is not the one that made the engine: CUDA's current device is one of a thread. Throws Error.
   void enter_thread() { library_.select_cards(library_.card_devices()); }
 

@@ -10,24 +10,10 @@
 #include "models/error.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/launch_signals.h"
+#include "runtime/engine/tree/tree_shape.h"
 
 namespace soliton {
 namespace {
-
-constexpr int kMinSliceTokens = 2 * kKvPageTokens;
-
-/// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
-int max_item_rows(const Descriptor& descriptor) {
-  const ModelFacts& facts = descriptor.model->facts;
-  const int group = facts.num_heads / facts.num_kv_heads;
-  if (descriptor.max_query_tiles * kQueryRows >= descriptor.rows * group) return descriptor.rows;
-  return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
-}
-
-/// 0: an item may touch all that there are.
-int max_item_tiles(const Descriptor& descriptor) {
-  return max_item_rows(descriptor) < descriptor.rows ? descriptor.max_query_tiles : 0;
-}
 
 bool has_stop_token(std::span<const int32_t> chosen, std::span<const int32_t> stop_tokens) {
   return std::find_first_of(chosen.begin(), chosen.end(), stop_tokens.begin(), stop_tokens.end()) !=
@@ -153,25 +139,17 @@ int Engine::plan(const Run& run, int num_steps) {
   return plans_[0].num_steps;
 }
 
+void Engine::plan_by(std::vector<std::optional<KernelCosts>> costs) {
+  library_.set_measured_costs(std::move(costs));
+  std::fill(planners_.begin(), planners_.end(), std::nullopt);
+}
+
 TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
   std::optional<TreePlanner>& planner =
       planners_[kSliceRules * (card * library_.num_kernels() + kernel) + static_cast<int>(rule)];
   if (!planner) {
-    const Descriptor& descriptor = library_.descriptor(kernel);
-    const ModelFacts& facts = descriptor.model->facts;
-    planner.emplace(
-        TreeShape{.num_ctas = descriptor.num_ctas,
-                  .num_kv_heads = kv_heads_of_card(facts.num_kv_heads, library_.num_cards(), card),
-                  .heads_per_kv_head = facts.num_heads / facts.num_kv_heads,
-                  .head_dim = facts.head_dim,
-                  .kv_parts = kv_shape(facts).parts,
-                  .max_item_rows = max_item_rows(descriptor),
-                  .max_item_tiles = max_item_tiles(descriptor),
-                  .resident_tokens = descriptor.resident_tokens,
-                  .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
-                  .item_costs = static_cast<double>(PlanPolicy(descriptor.plan->shape()).item_weight),
-                  .ends_rows = descriptor.plan->ends_rows()},
-        library_.costs(), SliceLimits{.rule = rule, .min_tokens = kMinSliceTokens});
+    planner.emplace(tree_shape(library_, kernel, card), library_.attention_costs(kernel),
+                    SliceLimits{.rule = rule});
   }
   return *planner;
 }
@@ -265,7 +243,7 @@ LaunchParams Engine::prepare_card(EngineCard& card, const Run& launch, bool draw
   const TreeRequest& request = launch.request;
   const Descriptor& descriptor = library_.descriptor(launch.kernel);
   LaunchParams params = common_params(card);
-  params.prefetch_ns = prefetch_ns(descriptor, library_.costs());
+  params.prefetch_ns = prefetch_ns(descriptor, library_.card().costs);
   params.logits = request.want_logits ? card.logits.as<float>() : nullptr;
   params.num_stop_tokens = static_cast<int32_t>(request.stop_tokens.size());
   params.delay_seed = request.delay_seed;

@@ -57,6 +57,7 @@ class RandomModel : public ServedModel {
                                                                             options.cache_tokens),
                                           .device = options.model.device,
                                           .cards = options.model.cards});
+    plan_by_kept_costs(*engine_);
     engine_->load_random(kRandomSeed);
   }
 

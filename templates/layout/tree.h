@@ -87,6 +87,8 @@ struct TreeCosts {
   double mma_us = 0;                // one token by a tile of 16 query rows: its scores and values
   double read_bytes_per_s = 0;      // of device memory, all CTAs together
   double exchange_bytes_per_s = 0;  // of partials that one CTA writes and another one reads, all together
+
+  constexpr bool operator==(const TreeCosts&) const = default;
 };
 
 /// Tokens to copy in all layers and KV heads, K and V: from_token + i of page from_page to to_token + i of

@@ -16,8 +16,6 @@ static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyab
                   std::is_trivially_copyable_v<TreeMerge> && std::is_trivially_copyable_v<TreeView>,
               "uploaded byte by byte");
 
-constexpr double kPicosecondsPerUs = 1e6;
-constexpr double kSecondsPerUs = 1e-6;
 constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
 constexpr int kMaxCtas = 1 << kCtaBits;
 constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
@@ -31,10 +29,6 @@ Error misuse(std::string_view what, std::string_view expected, double found) {
 
 void expect(bool holds, std::string_view what, std::string_view expected, double found) {
   if (!holds) throw misuse(what, expected, found);
-}
-
-int64_t picoseconds(double us) {
-  return static_cast<int64_t>(std::llround(us * kPicosecondsPerUs));
 }
 
 /// Adds `load` to the least word of a heap.
@@ -66,32 +60,25 @@ TreeView TreePlan::view() const {
           .partials_per_head = partials_per_head};
 }
 
+int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int window) {
+  int64_t busiest = 0;
+  for (size_t cta = 0; cta + 1 < plan.first_item.size(); ++cta) {
+    int64_t load = 0;
+    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i)
+      load += costs.of(without_unseen(plan.items[i], step, window), step);
+    busiest = std::max(busiest, load);
+  }
+  return busiest;
+}
+
 TreePlanner::TreePlanner(const TreeShape& shape, const TreeCosts& costs, const SliceLimits& limits)
-    : shape_(shape), limits_(limits) {
-  expect(shape.num_ctas >= 1 && shape.num_ctas <= kMaxCtas, "CTAs", "1 to 4096", shape.num_ctas);
+    : shape_(shape), limits_(limits), item_costs_(shape, costs) {
+  expect(shape.num_ctas <= kMaxCtas, "CTAs", "at most 4096", shape.num_ctas);
   expect(shape.num_kv_heads >= 0, "KV heads", "at least 0", shape.num_kv_heads);
-  expect(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
-  expect(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
   expect(shape.max_item_rows >= 1, "rows of an item", "at least 1", shape.max_item_rows);
-  expect(shape.item_costs >= 0, "costs of an item", "at least 0", shape.item_costs);
   expect(limits.min_tokens >= 1 && limits.min_tokens % kKvPageTokens == 0, "tokens of a slice",
          "a multiple of the page", limits.min_tokens);
   expect(limits.max_slices >= 1, "slices of a node", "at least 1", limits.max_slices);
-  expect(costs.item_us >= 0, "time of an item", "at least 0", costs.item_us);
-  expect(costs.mma_us >= 0, "time of an mma", "at least 0", costs.mma_us);
-  expect(costs.read_bytes_per_s > 0, "rate of reading", "more than 0", costs.read_bytes_per_s);
-  expect(costs.exchange_bytes_per_s > 0, "rate of the exchange", "more than 0", costs.exchange_bytes_per_s);
-  const auto transfer_ps = [&](double bytes, double bytes_per_s) {
-    return picoseconds(bytes / (bytes_per_s / shape.num_ctas * kSecondsPerUs));
-  };
-  const KvShape one_head{
-      .num_layers = 1, .num_kv_heads = 1, .head_dim = shape.head_dim, .parts = shape.kv_parts};
-  const auto token_bytes = static_cast<double>(one_head.token_bytes());
-  const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
-  item_ps_ = picoseconds(costs.item_us * shape.item_costs);
-  byte_token_ps_ = std::max<int64_t>(1, transfer_ps(token_bytes, costs.read_bytes_per_s));
-  mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
-  row_ps_ = transfer_ps(partial_bytes, costs.exchange_bytes_per_s);
 }
 
 void TreePlanner::plan(const TreeSnapshot& tree, int num_steps, TreePlan& plan) {
@@ -133,21 +120,6 @@ int TreePlanner::settle_steps(const TreeSnapshot& tree, int num_steps) const {
 
 // ---- Costs
 
-/// One token in an item of `rows` rows.
-int64_t TreePlanner::token_ps(int rows) const {
-  return std::max(byte_token_ps_, ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_);
-}
-
-/// C(R, n). New tokens come out of L2: they cost no more than their arithmetic.
-int64_t TreePlanner::cost_ps(const TreeItem& item, int step) const {
-  const int rows = item.end_row - item.first_row;
-  const int cached = cached_tokens(item, step);
-  const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
-  const int64_t tile_ps = ceil_divide(rows * shape_.heads_per_kv_head, kQueryRows) * mma_ps_;
-  return item_ps_ + rows * row_ps_ +
-         std::max(round_up(cached, kTailTokens) * byte_token_ps_, (cached + fresh) * tile_ps);
-}
-
 void TreePlanner::measure(const TreeSnapshot& tree) {
   costs_.clear();
   for (const SnapshotNode& node : tree.nodes) {
@@ -157,18 +129,18 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
     const int rows = node.end_row - node.first_row;
     if (rows == 0) continue;
     cost.num_tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
-    cost.slice_ps = rows * row_ps_;
+    cost.slice_ps = rows * item_costs_.row();
     cost.max_slice_tokens = std::numeric_limits<int>::max();
     int widest = 0;
     for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
       end = item_end(row, node.end_row);
       widest = std::max(widest, end - row);
-      cost.slice_ps += item_ps_;
-      cost.token_ps += token_ps(end - row);
+      cost.slice_ps += item_costs_.item();
+      cost.token_ps += item_costs_.token(end - row);
       cost.max_slice_tokens = std::min(cost.max_slice_tokens, max_item_tokens(row, end));
     }
-    cost.widest_slice_ps = item_ps_ + widest * row_ps_;
-    cost.widest_token_ps = token_ps(widest);
+    cost.widest_slice_ps = item_costs_.without_tokens(widest);
+    cost.widest_token_ps = item_costs_.token(widest);
   }
 }
 
@@ -313,8 +285,8 @@ void TreePlanner::find_strips(const TreeSnapshot& tree) {
                          .end_row = end,
                          .num_tokens = std::max(1, node.num_new > 1 ? seen : tokens),
                          .max_pages = std::max(1, max_item_tokens(row, end) / kKvPageTokens),
-                         .item_ps = item_ps_ + (end - row) * row_ps_,
-                         .token_ps = token_ps(end - row)});
+                         .item_ps = item_costs_.without_tokens(end - row),
+                         .token_ps = item_costs_.token(end - row)});
     }
   }
 }
@@ -500,7 +472,7 @@ void TreePlanner::add_slice(const SnapshotNode& node, int first_position, int fi
                      .end_row = end_row,
                      .first_partial = partials_per_head_,
                      .first_step = std::max(0, -item.tokens)});
-  works_.push_back({.item = item, .cost_ps = cost_ps(item, num_steps_ / 2)});
+  works_.push_back({.item = item, .cost_ps = item_costs_.of(item, num_steps_ / 2)});
   partials_per_head_ += end_row - item.first_row;
 }
 

@@ -2,9 +2,7 @@
 // gives the longest items first to the least loaded CTA. Made anew when the tree changes (fork, prune,
 // finish), not for every token; the same snapshot, in the same order, gives the same plan.
 //
-// Cost of an item of R query rows (rows x query heads of a KV head) and n tokens:
-//   C(R, n) = item + max(n x token bytes / read, n x ceil(R / 16) x mma) + R x partial bytes / exchange
-// with the numbers of TreeCosts, whose rates are shared evenly by the CTAs. Cached tokens are read by 16.
+// What an item takes: see item_costs.h.
 //
 // How long slices are is a choice between two goods:
 // - SliceRule::kBalanced, by time. The CTAs of a KV head take its nodes one behind the other, each as much as fits into T,
@@ -22,27 +20,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "layout/activations.h"
 #include "layout/tree.h"
+#include "runtime/engine/tree/item_costs.h"
 #include "runtime/engine/tree/tree_snapshot.h"
 
 namespace soliton {
-
-/// What the kernel is built for.
-struct TreeShape {
-  int num_ctas = 0;
-  int num_kv_heads = 0;       // of a card; one of several may have none
-  int heads_per_kv_head = 0;  // query heads
-  int head_dim = 0;
-  int kv_parts = 1;        // f16 that a key or value is the sum of
-  int max_item_rows = 0;   // rows (not query rows) that one item takes at most, wherever it begins
-  int max_item_tiles = 0;  // tiles of 16 queries that it touches at most, if they are fewer than all; else 0
-  /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
-  int resident_tokens = 0;
-  int streamed_query_tiles = kWorkers;
-  double item_costs = 1;   // times TreeCosts::item_us that an item takes
-  bool ends_rows = false;  // KernelPlan::ends_rows()
-};
 
 enum class SliceRule {
   kBalanced,
@@ -75,6 +57,9 @@ struct TreePlan {
 
   TreeView view() const;
 };
+
+/// What the busiest CTA takes by these costs for the attention of one layer with this window (0: none) at a step of the plan.
+int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int window);
 
 /// Keeps its memory from plan to plan: in the long run plan() allocates nothing.
 class TreePlanner {
@@ -132,8 +117,6 @@ class TreePlanner {
   };
 
   int settle_steps(const TreeSnapshot& tree, int num_steps) const;
-  int64_t token_ps(int rows) const;
-  int64_t cost_ps(const TreeItem& item, int step) const;
   void measure(const TreeSnapshot& tree);
   int slice_tokens(const NodeCost& node, int64_t limit_ps) const;
   int64_t total_ps(int64_t limit_ps) const;
@@ -160,10 +143,7 @@ class TreePlanner {
 
   TreeShape shape_;
   SliceLimits limits_;
-  int64_t item_ps_;
-  int64_t byte_token_ps_;  // to read a token
-  int64_t mma_ps_;
-  int64_t row_ps_;  // to exchange the partials of a row
+  ItemCosts item_costs_;
 
   // Of the plan at work.
   int num_steps_ = 0;

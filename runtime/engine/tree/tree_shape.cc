@@ -1,0 +1,39 @@
+#include "runtime/engine/tree/tree_shape.h"
+
+#include <algorithm>
+
+#include "layout/rows_policy.h"
+
+namespace soliton {
+namespace {
+
+/// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
+int max_item_rows(const Descriptor& descriptor, int group) {
+  if (descriptor.max_query_tiles * kQueryRows >= descriptor.rows * group) return descriptor.rows;
+  return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
+}
+
+}  // namespace
+
+TreeShape tree_shape(const KernelLibrary& library, int kernel, int card) {
+  const Descriptor& descriptor = library.descriptor(kernel);
+  const ModelFacts& facts = descriptor.model->facts;
+  const KvShape kv = kv_shape(facts);
+  const int group = facts.num_heads / facts.num_kv_heads;
+  const int item_rows = max_item_rows(descriptor, group);
+  const double item_weight = PlanPolicy(descriptor.plan->shape()).item_weight;
+  return {.num_ctas = descriptor.num_ctas,
+          .num_kv_heads = kv_heads_of_card(facts.num_kv_heads, library.num_cards(), card),
+          .heads_per_kv_head = group,
+          .head_dim = facts.head_dim,
+          .kv_parts = kv.parts,
+          .kv_e4m3 = kv.e4m3,
+          .max_item_rows = item_rows,
+          .max_item_tiles = item_rows < descriptor.rows ? descriptor.max_query_tiles : 0,
+          .resident_tokens = descriptor.resident_tokens,
+          .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
+          .item_costs = library.measured_costs(kernel) == nullptr ? item_weight : 1,
+          .ends_rows = descriptor.plan->ends_rows()};
+}
+
+}  // namespace soliton
