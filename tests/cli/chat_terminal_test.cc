@@ -66,6 +66,13 @@ class ChatTerminal : public testing::Test {
   std::optional<Terminal> terminal_;
 };
 
+/// An answer without the bar of a prompt that took long, as on a busy machine.
+std::string without_bar(const std::string& answer) {
+  const std::string erased = "\r\x1B[K";
+  const size_t bar = answer.rfind(erased);
+  return bar == std::string::npos ? answer : answer.substr(bar + erased.size());
+}
+
 const char* const kStatisticsLine = "\\[ Prompt: [0-9.]+ t/s \\| Generation: [0-9.]+ t/s \\]";
 
 TEST_F(ChatTerminal, AnswersAndKeepsTheConversation) {
@@ -76,7 +83,7 @@ TEST_F(ChatTerminal, AnswersAndKeepsTheConversation) {
   const std::vector<std::string> said = contents();
   ASSERT_EQ(said.size(), 4u);
   EXPECT_EQ(said[0], "Hello there");
-  EXPECT_THAT(answer, testing::StartsWith(said[1]));
+  EXPECT_THAT(without_bar(answer), testing::StartsWith(said[1]));
   EXPECT_EQ(said[2], "And then?");
   // The second prompt is the first, its answer, and more.
   EXPECT_THAT(enter("/stats"), ContainsRegex("2 questions and answers\r\n.*\r\n.*, [1-9][0-9] of them kept"));
