@@ -101,7 +101,7 @@ std::vector<KernelCalibration> calibrate(Engine& engine, int64_t pool_tokens, in
     if (specs.empty()) continue;
     costs[kernel].reset();
     engine.plan_by(costs);
-    KernelCalibration result{.rows = most, .before = library.attention_costs(kernel)};
+    KernelCalibration result{.rows = most, .before = library.planned_costs(kernel)};
     std::vector<MeasuredStep> steps;
     const auto measure = [&](const TreeSpec& spec) {
       progress.begin(spec.name);
@@ -118,8 +118,8 @@ std::vector<KernelCalibration> calibrate(Engine& engine, int64_t pool_tokens, in
     start.item_us *= shape.item_costs;
     shape.item_costs = 1;
     const CostFit first = fit_costs(steps, shape, facts, start);
-    result.before_errors =
-        errors_of({.attention = start, .other_us = first.costs.other_us}, steps, shape, facts);
+    const KernelCosts before{.attention = start, .planned_by = start, .other_us = first.costs.other_us};
+    result.before_errors = errors_of(before, steps, shape, facts);
     costs[kernel] = first.costs;
     engine.plan_by(costs);
     for (const TreeSpec& spec : specs) result.after_us.push_back(measure(spec));
@@ -128,6 +128,7 @@ std::vector<KernelCalibration> calibrate(Engine& engine, int64_t pool_tokens, in
       result.predicted_us.push_back(result.fit.costs.other_us +
                                     attention_us(steps[i].plan, shape, result.fit.costs.attention, facts));
     }
+    if (result.gain() < 1) result.fit.costs.planned_by = start;
     costs[kernel] = result.fit.costs;
     results.push_back(std::move(result));
   }
@@ -172,6 +173,7 @@ nlohmann::ordered_json as_json(const std::vector<KernelCalibration>& kernels) {
                                  {"error_mean_before", kernel.before_errors.mean},
                                  {"error_worst_before", kernel.before_errors.worst},
                                  {"before_over_after", kernel.gain()},
+                                 {"planned_by_fit", kernel.gain() >= 1},
                                  {"trees", nlohmann::ordered_json::array()}};
     for (size_t i = 0; i < kernel.tests.size(); ++i) {
       entry["trees"].push_back({{"test", kernel.tests[i]},

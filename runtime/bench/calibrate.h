@@ -32,8 +32,8 @@ struct KernelCalibration {
   double gain() const;
 };
 
-/// Measures every kernel of several rows but those of blocks of rows; the engine plans by what was fitted from then on. Throws
-/// what decode_tree() throws.
+/// Measures every kernel of several rows but those of blocks of rows; the engine plans by what was fitted from then on, unless
+/// the trees' steps were shorter before. Throws what decode_tree() throws.
 std::vector<KernelCalibration> calibrate(Engine& engine, int64_t pool_tokens, int repeats, uint64_t seed,
                                          TestProgress& progress);
 

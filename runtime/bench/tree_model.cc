@@ -52,8 +52,9 @@ Candidate judge(std::span<const MeasuredStep> steps, const TreeShape& shape, con
                 const TreeCosts& costs, const TreeCosts& start) {
   std::vector<double> attention;
   for (const MeasuredStep& step : steps) attention.push_back(attention_us(step.plan, shape, costs, facts));
-  Candidate candidate{.costs = {.attention = costs, .other_us = best_other_us(steps, attention)},
-                      .square = doubt(costs, start)};
+  Candidate candidate{
+      .costs = {.attention = costs, .planned_by = costs, .other_us = best_other_us(steps, attention)},
+      .square = doubt(costs, start)};
   for (size_t i = 0; i < steps.size(); ++i) {
     const double error = (candidate.costs.other_us + attention[i]) / steps[i].us - 1;
     candidate.square += error * error / static_cast<double>(steps.size());
@@ -69,8 +70,7 @@ TreePlan plan_tree(const KernelLibrary& library, int kernel, const TreeSpec& spe
   TreeSnapshot snapshot;
   tree.snapshot(snapshot);
   TreePlan plan;
-  TreePlanner(tree_shape(library, kernel), library.attention_costs(kernel), {})
-      .plan(snapshot, num_steps, plan);
+  TreePlanner(tree_shape(library, kernel), library.planned_costs(kernel), {}).plan(snapshot, num_steps, plan);
   return plan;
 }
 

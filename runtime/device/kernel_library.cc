@@ -169,9 +169,9 @@ const KernelCosts* KernelLibrary::measured_costs(int kernel) const {
   return &*measured_costs_[kernel];
 }
 
-const TreeCosts& KernelLibrary::attention_costs(int kernel) const {
+const TreeCosts& KernelLibrary::planned_costs(int kernel) const {
   const KernelCosts* measured = measured_costs(kernel);
-  return measured != nullptr ? measured->attention : card().costs;
+  return measured != nullptr ? measured->planned_by : card().costs;
 }
 
 void KernelLibrary::set_measured_costs(std::vector<std::optional<KernelCosts>> costs) {

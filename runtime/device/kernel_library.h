@@ -64,8 +64,9 @@ class HostMemory {
 
 /// What was measured of a kernel of several rows on a card.
 struct KernelCosts {
-  TreeCosts attention;
-  double other_us = 0;  // of a step, beside the attention of its layers
+  TreeCosts attention;   // what it takes
+  TreeCosts planned_by;  // by which it takes the least
+  double other_us = 0;   // of a step, beside the attention of its layers
 
   bool operator==(const KernelCosts&) const = default;
 };
@@ -107,8 +108,8 @@ class KernelLibrary {
   const DeviceInfo& device() const { return device_; }
   /// What the library knows of the card: the entry that has its name, else the first.
   const CardRates& card() const;
-  /// What attention costs in one of its kernels: as measured on this card, else as the card's spec has it.
-  const TreeCosts& attention_costs(int kernel) const;
+  /// By which the attention of one of its kernels is planned: as measured on this card, else as the card's spec has it.
+  const TreeCosts& planned_costs(int kernel) const;
   /// Nothing for a kernel whose costs have not been measured.
   const KernelCosts* measured_costs(int kernel) const;
   /// From now on steps are planned by these costs: [num_kernels()], nothing for those not measured.

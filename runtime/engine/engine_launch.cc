@@ -148,7 +148,7 @@ TreePlanner& Engine::planner(int kernel, SliceRule rule, int card) {
   std::optional<TreePlanner>& planner =
       planners_[kSliceRules * (card * library_.num_kernels() + kernel) + static_cast<int>(rule)];
   if (!planner) {
-    planner.emplace(tree_shape(library_, kernel, card), library_.attention_costs(kernel),
+    planner.emplace(tree_shape(library_, kernel, card), library_.planned_costs(kernel),
                     SliceLimits{.rule = rule});
   }
   return *planner;

@@ -24,21 +24,18 @@ constexpr double kMaxUs = 1e6;
 constexpr double kMinRate = 1e6;  // bytes per second
 constexpr double kMaxRate = 1e18;
 
-nlohmann::ordered_json as_json(int rows, const KernelCosts& costs) {
-  return {{"rows", rows},
-          {"item_us", costs.attention.item_us},
-          {"mma_us", costs.attention.mma_us},
-          {"read_bytes_per_s", costs.attention.read_bytes_per_s},
-          {"exchange_bytes_per_s", costs.attention.exchange_bytes_per_s},
-          {"other_us", costs.other_us}};
+nlohmann::ordered_json as_json(const TreeCosts& costs) {
+  return {{"item_us", costs.item_us},
+          {"mma_us", costs.mma_us},
+          {"read_bytes_per_s", costs.read_bytes_per_s},
+          {"exchange_bytes_per_s", costs.exchange_bytes_per_s}};
 }
 
-KernelCosts read_costs(const JsonView& json) {
-  return {.attention = {.item_us = json["item_us"].number(0, kMaxUs),
-                        .mma_us = json["mma_us"].number(0, kMaxUs),
-                        .read_bytes_per_s = json["read_bytes_per_s"].number(kMinRate, kMaxRate),
-                        .exchange_bytes_per_s = json["exchange_bytes_per_s"].number(kMinRate, kMaxRate)},
-          .other_us = json["other_us"].number(0, kMaxUs)};
+TreeCosts read_costs(const JsonView& json) {
+  return {.item_us = json["item_us"].number(0, kMaxUs),
+          .mma_us = json["mma_us"].number(0, kMaxUs),
+          .read_bytes_per_s = json["read_bytes_per_s"].number(kMinRate, kMaxRate),
+          .exchange_bytes_per_s = json["exchange_bytes_per_s"].number(kMinRate, kMaxRate)};
 }
 
 int kernel_of_rows(const KernelLibrary& library, const JsonView& rows) {
@@ -63,8 +60,12 @@ void keep_measured_costs(const KernelLibrary& library, const fs::path& cache) {
   nlohmann::ordered_json json{{"library", library.path()}, {"device", library.device().name}};
   json["kernels"] = nlohmann::ordered_json::array();
   for (int kernel = 0; kernel < library.num_kernels(); ++kernel) {
-    if (const KernelCosts* costs = library.measured_costs(kernel))
-      json["kernels"].push_back(as_json(library.descriptor(kernel).rows, *costs));
+    if (const KernelCosts* costs = library.measured_costs(kernel)) {
+      json["kernels"].push_back({{"rows", library.descriptor(kernel).rows},
+                                 {"attention", as_json(costs->attention)},
+                                 {"planned_by", as_json(costs->planned_by)},
+                                 {"other_us", costs->other_us}});
+    }
   }
   create_cache(cache);
   write_kept_file(measured_costs_file(library, cache), json.dump(2) + "\n");
@@ -81,7 +82,10 @@ std::vector<std::optional<KernelCosts>> read_measured_costs(const KernelLibrary&
   const JsonView kernels = JsonView(document, file)["kernels"];
   std::vector<std::optional<KernelCosts>> costs(static_cast<size_t>(library.num_kernels()));
   for (size_t i = 0; i < kernels.array_size(); ++i)
-    costs[kernel_of_rows(library, kernels[i]["rows"])] = read_costs(kernels[i]);
+    costs[kernel_of_rows(library, kernels[i]["rows"])] = {
+        .attention = read_costs(kernels[i]["attention"]),
+        .planned_by = read_costs(kernels[i]["planned_by"]),
+        .other_us = kernels[i]["other_us"].number(0, kMaxUs)};
   return costs;
 }
 

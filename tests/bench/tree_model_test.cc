@@ -55,7 +55,8 @@ TEST(TreeModel, FindsPlantedCosts) {
   const std::vector<MeasuredStep> steps = steps_over(calibration_trees(33, 64, 32768, 131072), facts);
   const CostFit fit = fit_costs(steps, kShape, facts, kGuessed);
   EXPECT_LT(fit.errors.worst, 0.005);
-  EXPECT_GT(errors_of({kGuessed, kOtherUs}, steps, kShape, facts).worst, 0.02) << "guesses would do";
+  EXPECT_GT(errors_of({kGuessed, kGuessed, kOtherUs}, steps, kShape, facts).worst, 0.02)
+      << "guesses would do";
   EXPECT_NEAR(fit.costs.other_us, kOtherUs, 0.01 * kOtherUs);
   EXPECT_NEAR(fit.costs.attention.read_bytes_per_s, kPlanted.read_bytes_per_s,
               0.1 * kPlanted.read_bytes_per_s);
@@ -123,10 +124,10 @@ class MeasuredCosts : public testing::Test {
 TEST_F(MeasuredCosts, AreKeptForTheirLibrary) {
   EXPECT_TRUE(read_measured_costs(library_, cache()).empty());
   std::vector<std::optional<KernelCosts>> costs(static_cast<size_t>(library_.num_kernels()));
-  costs.back() = KernelCosts{.attention = kPlanted, .other_us = 12.5};
+  costs.back() = KernelCosts{.attention = kPlanted, .planned_by = kGuessed, .other_us = 12.5};
   library_.set_measured_costs(costs);
-  EXPECT_EQ(library_.attention_costs(library_.num_kernels() - 1), kPlanted);
-  EXPECT_EQ(library_.attention_costs(0), library_.card().costs);
+  EXPECT_EQ(library_.planned_costs(library_.num_kernels() - 1), kGuessed);
+  EXPECT_EQ(library_.planned_costs(0), library_.card().costs);
   keep_measured_costs(library_, cache());
   EXPECT_EQ(read_measured_costs(library_, cache()), costs);
   costs.pop_back();
@@ -137,13 +138,20 @@ TEST_F(MeasuredCosts, AreKeptForTheirLibrary) {
 }
 
 TEST_F(MeasuredCosts, OfOtherKernelsOrValuesAreRefused) {
-  const std::string numbers = R"("item_us": 1, "mma_us": 1, "exchange_bytes_per_s": 1e9, "other_us": 1)";
+  const auto with = [](int rows, const std::string& rate) {
+    const std::string costs =
+        R"({"item_us": 1, "mma_us": 1, "exchange_bytes_per_s": 1e9, "read_bytes_per_s": )";
+    return R"({"kernels": [{"rows": )" + std::to_string(rows) + R"(, "other_us": 1, "attention": )" + costs +
+           rate + R"(}, "planned_by": )" + costs + "1e9}}]}";
+  };
   EXPECT_NE(refusal_of("{").find("expected"), std::string::npos);
   EXPECT_EQ(refusal_of("{}"), ": kernels: expected an array, got nothing");
-  EXPECT_EQ(refusal_of(R"({"kernels": [{"rows": 7, "read_bytes_per_s": 1e9, )" + numbers + "}]}"),
+  EXPECT_EQ(refusal_of(with(7, "1e9")),
             std::string(": kernels[0].rows: expected the rows of a kernel of ") + kLibrary + ", got 7");
-  EXPECT_EQ(refusal_of(R"({"kernels": [{"rows": 8, "read_bytes_per_s": 0, )" + numbers + "}]}"),
-            ": kernels[0].read_bytes_per_s: expected a number in [1000000, 1e+18], got 0");
+  EXPECT_EQ(refusal_of(with(8, "0")),
+            ": kernels[0].attention.read_bytes_per_s: expected a number in [1000000, 1e+18], got 0");
+  std::ofstream(file()) << with(8, "1e9");
+  EXPECT_EQ(read_measured_costs(library_, cache()).size(), 2u);
 }
 
 /// The smallest trees, in emulation.
@@ -166,6 +174,7 @@ TEST(Calibrate, MeasuresAndPlansByWhatItFinds) {
   const KernelCosts* costs = engine.library().measured_costs(engine.kernel_for_rows(8));
   ASSERT_NE(costs, nullptr);
   EXPECT_EQ(*costs, kernel.fit.costs);
+  EXPECT_EQ(costs->planned_by == costs->attention, kernel.gain() >= 1);
   EXPECT_NE(calibration_table(found).find("\n| 8 | "), std::string::npos);
 }
 
