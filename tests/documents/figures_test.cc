@@ -65,6 +65,10 @@ Figure of_step(const char* key) {
   return
       [=](const Source& source) { return number(source.entry, "step_us_p50") / number(source.entry, key); };
 }
+/// Of a calibrated kernel.
+Figure of_costs(const char* key, double factor = 1) {
+  return [=](const Source& source) { return factor * number(source.entry.at("costs"), key); };
+}
 /// Of requests to a server.
 Figure of_times(const char* key, const char* share) {
   return [=](const Source& source) { return number(source.entry.at(key), share); };
@@ -129,6 +133,20 @@ const std::map<std::string, Figure> kFigures = {
     {"unique tokens", of_entry("unique_tokens")},
     {"step us", of_entry("step_us_p50")},
     {"apart us", of_entry("unshared_us_p50")},
+    {"predicted us", of_entry("predicted_us")},
+    {"error, %",
+     [](const Source& source) {
+       return 100 * (number(source.entry, "predicted_us") / number(source.entry, "step_us_p50") - 1);
+     }},
+    {"item us", of_costs("item_us")},
+    {"token by 16 queries us", of_costs("mma_us")},
+    {"read, TB/s", of_costs("read_bytes_per_s", 1e-12)},
+    {"exchange, TB/s", of_costs("exchange_bytes_per_s", 1e-12)},
+    {"beside attention us", of_entry("other_us")},
+    {"mean error, %", of_entry("error_mean", 100)},
+    {"worst error, %", of_entry("error_worst", 100)},
+    {"worst before, %", of_entry("error_worst_before", 100)},
+    {"steps before / after", of_entry("before_over_after")},
     {"step / floor", of_step("floor_us")},
     {"step / one row", of_step("one_row_us_p50")},
     {"floor us", of_entry("floor_us")},
@@ -182,10 +200,10 @@ const std::map<std::string, Figure> kFigures = {
 };
 
 /// Columns that say what is measured.
-const std::set<std::string> kLabels = {"model",      "weights",       "context",   "tree",    "kernel",
-                                       "launch",     "file",          "attention", "prompt",  "PyTorch file",
-                                       "vLLM file",  "one-card file", "card",      "clients", "turn",
-                                       "drafted by", "suite",         "vocabulary"};
+const std::set<std::string> kLabels = {
+    "model",     "weights",    "context",      "tree",       "kernel",        "launch", "file",
+    "attention", "prompt",     "PyTorch file", "vLLM file",  "one-card file", "card",   "clients",
+    "turn",      "drafted by", "suite",        "vocabulary", "kernel's rows"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -262,6 +280,7 @@ class RowOfFigures {
     if (has("vocabulary"))
       return {{json, find_named(json.at("masks"), "vocabulary", cell("vocabulary")), {}}};
     if (has("tree")) return {{json, find_tree(json), {}}};
+    if (has("kernel's rows")) return {{json, find_calibration(json), {}}};
     if (has("turn"))
       return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
     if (has("clients")) return {{json, find_point(json), {}}};
@@ -291,6 +310,13 @@ class RowOfFigures {
   }
 
   Json find_tree(const Json& json) const { return find_named(json.at("trees"), "test", cell("tree")); }
+
+  Json find_calibration(const Json& json) const {
+    for (const Json& kernel : json.at("calibration")) {
+      if (kernel.at("rows") == std::stoi(cell("kernel's rows"))) return kernel;
+    }
+    throw std::runtime_error("no calibrated kernel of " + cell("kernel's rows") + " rows");
+  }
 
   Json find_point(const Json& json) const {
     for (const Json& point : json.at("points")) {
@@ -342,6 +368,21 @@ TEST(Figures, OfTheResultsAreTheRecordedOnes) {
     const std::string file = kResults / entry.path().filename();
     EXPECT_TRUE(files.contains(file)) << file << ": expected in a table of " << kResults / "README.md";
   }
+}
+
+/// Of trees that a calibration has not seen, by costs that it has fitted.
+TEST(Figures, MeasuredCostsPredictStepsOverTrees) {
+  int trees = 0;
+  for (const auto& entry : fs::directory_iterator(kSourceRoot / kResults / "calibration")) {
+    std::ifstream file(entry.path());
+    const Json json = Json::parse(file);
+    for (const Json& tree : json.at("trees")) {
+      EXPECT_NEAR(number(tree, "predicted_us") / number(tree, "step_us_p50"), 1, 0.1)
+          << entry.path() << ": " << tree.at("test");
+      ++trees;
+    }
+  }
+  EXPECT_GE(trees, 60);
 }
 
 /// Tables of measurements without a file hold what checks print; they stand below the heading that says so.
