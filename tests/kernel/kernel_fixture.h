@@ -60,10 +60,13 @@ class KernelUnderTest {
   }
 
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   EmulationOptions& emulation() { return control_->options; }
   EmulatedDevice& device() { return control_->device; }
   /// Of the launch that ended last.
   const std::vector<BarrierCount>& barrier_counts() const { return control_->barriers; }
+  /// What the last launch was given, on card 0.
+  const LaunchParams& launched() const { return control_->card_params.at(0); }
   const ModelFacts& facts() const { return facts_; }
   ReferenceModel& reference() { return *reference_; }
 
