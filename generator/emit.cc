@@ -148,8 +148,9 @@ void write_names(const std::vector<Plan>& plans, TextWriter& out) {
   out.line("constexpr Layer kLayers[] = {{  // the last stands once, behind all others");
   out.indented([&] {
     for (const Layer& layer : longest.layers)
-      out.line("{{.kind = {}, .weights = {}, .first_norm = {}{}{}}},", layer.kind, layer.weights,
+      out.line("{{.kind = {}, .weights = {}, .first_norm = {}{}{}{}}},", layer.kind, layer.weights,
                layer.first_norm, layer.window == 0 ? "" : fmt::format(", .window = {}", layer.window),
+               layer.chunk == 0 ? "" : fmt::format(", .chunk = {}", layer.chunk),
                layer.rope == 0 ? "" : fmt::format(", .rope = {}", layer.rope));
   });
   out.line("}};");
@@ -187,12 +188,13 @@ void write_shape(const Plan& plan, TextWriter& out) {
     if (shape.logit_soft_cap != 0) out.line(".logit_soft_cap = {},", literal(shape.logit_soft_cap));
     if (shape.rope_tables != 1) out.line(".rope_tables = {},", shape.rope_tables);
     if (shape.query_table != 0) out.line(".query_table = {},", shape.query_table);
-    if (shape.attention.soft_cap != 0) {
-      out.line(".attention = {{.soft_cap = {}{}}},", literal(shape.attention.soft_cap),
-               shape.attention.sinks ? ", .sinks = true" : "");
-    } else if (shape.attention.sinks) {
-      out.line(".attention = {{.sinks = true}},");
-    }
+    std::vector<std::string> attention;
+    if (shape.attention.soft_cap != 0)
+      attention.push_back(fmt::format(".soft_cap = {}", literal(shape.attention.soft_cap)));
+    if (shape.attention.sinks) attention.emplace_back(".sinks = true");
+    if (shape.attention.alibi != 0)
+      attention.push_back(fmt::format(".alibi = {}", literal(shape.attention.alibi)));
+    if (!attention.empty()) out.line(".attention = {{{}}},", fmt::join(attention, ", "));
     if (shape.activation != Activation::kSilu)
       out.line(".activation = Activation{{{}}},  // {}", static_cast<int>(shape.activation),
                kActivationNames[static_cast<int>(shape.activation)]);
@@ -249,6 +251,9 @@ void write_facts(const Plan& plan, TextWriter& out) {
         if (has_windows(plan.facts))
           out.line(".layer_window = {{{}}},",
                    fmt::join(std::span(plan.facts.layer_window).first(plan.facts.num_layers), ", "));
+        if (has_chunks(plan.facts))
+          out.line(".layer_chunk = {{{}}},",
+                   fmt::join(std::span(plan.facts.layer_chunk).first(plan.facts.num_layers), ", "));
         if (lists_ropes(plan.facts))
           out.line(".layer_rope = {{{}}},",
                    fmt::join(std::span(plan.facts.layer_rope).first(plan.facts.num_layers), ", "));

@@ -30,6 +30,9 @@ bool scales_attention(const ModelFacts& facts) {
 bool caps_attention(const ModelFacts& facts) {
   return facts.attention_soft_cap != 0;
 }
+bool has_alibi(const ModelFacts& facts) {
+  return facts.alibi != 0;
+}
 bool caps_logits(const ModelFacts& facts) {
   return facts.logit_soft_cap != 0;
 }
@@ -97,6 +100,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::residual_scale, kScaleLimit},
     Rule{&ModelFacts::attention_scale, kScaleLimit, scales_attention},
     Rule{&ModelFacts::attention_soft_cap, kScaleLimit, caps_attention},
+    Rule{&ModelFacts::alibi, kAlibiLimit, has_alibi},
     Rule{&ModelFacts::logit_scale, kScaleLimit},
     Rule{&ModelFacts::logit_soft_cap, kScaleLimit, caps_logits},
     Rule{&ModelFacts::weight_bits, IntegerChoice{kWeightBits}},
@@ -331,6 +335,7 @@ std::string key_of(const Fact& fact) {
                                    .residual_scale = 0,
                                    .attention_scale = 1,
                                    .attention_soft_cap = 1,
+                                   .alibi = 1,
                                    .logit_scale = 0,
                                    .logit_soft_cap = 1,
                                    .rope_local_theta = 1,

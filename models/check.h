@@ -27,6 +27,7 @@ struct StatedFacts {
   std::vector<std::pair<Fact, Place>> places = {};
   size_t listed_layers = 0;                  // for how many layers `ffn` was stated; 0: for all
   Place windows_place = {};                  // where windows of layers are stated,
+  Place chunks_place = {};                   // their chunks,
   Place ropes_place = {};                    // and what rotates their heads
   std::array<Place, 2> factors_places = {};  // of longrope, of short contexts and of long ones
 
@@ -41,6 +42,9 @@ struct StatedFacts {
 
   /// Windows of the layers, which take turns. Behind num_layers.
   void state_windows(const std::vector<int64_t>& windows, Place place);
+
+  /// Their chunks, likewise.
+  void state_chunks(const std::vector<int64_t>& chunks, Place place);
 
   /// What rotates the heads of the layers, each a LayerRope; they take turns likewise.
   void state_ropes(const std::vector<int64_t>& ropes, Place place);
@@ -63,6 +67,8 @@ std::string show_ffn(const ModelFacts& facts);
 
 /// Windows of the layers as models/*.yaml have them: as few as repeat themselves.
 std::string show_windows(const ModelFacts& facts);
+/// Their chunks, likewise.
+std::string show_chunks(const ModelFacts& facts);
 
 /// What rotates their heads, likewise.
 std::string show_ropes(const ModelFacts& facts);

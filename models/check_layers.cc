@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "models/limits.h"
 
@@ -44,6 +45,10 @@ Place place_of_windows(const StatedFacts& stated) {
   if (!stated.windows_place.file.empty()) return stated.windows_place;
   return {.file = stated.file, .key = "windows", .got = show_windows(stated.facts)};
 }
+Place place_of_chunks(const StatedFacts& stated) {
+  if (!stated.chunks_place.file.empty()) return stated.chunks_place;
+  return {.file = stated.file, .key = "chunks", .got = show_chunks(stated.facts)};
+}
 Place place_of_ropes(const StatedFacts& stated) {
   if (!stated.ropes_place.file.empty()) return stated.ropes_place;
   return {.file = stated.file, .key = "rope.layers", .got = show_ropes(stated.facts)};
@@ -77,19 +82,28 @@ void check_listed(const StatedFacts& stated) {
     refuse(stated.unsupported, fmt::format("at most {} widths", kMostLayerKinds));
 }
 
-/// Of the windows of layers.
-void check_windows(const StatedFacts& stated) {
+/// Of windows of layers, or of chunks: 0, or so many tokens.
+void check_widths(const StatedFacts& stated, std::span<const int32_t> widths, const Place& place) {
   const ModelFacts& facts = stated.facts;
-  if (!has_windows(facts)) return;
-  const auto refuse = [&](ExitCode code, const std::string& expected) {
-    throw refusal(code, place_of_windows(stated), expected);
-  };
-  if (facts.num_layers > kMostListedLayers)
-    refuse(stated.unsupported, fmt::format("one for all of more than {} layers", kMostListedLayers));
+  if (std::ranges::all_of(widths, [](int32_t width) { return width == 0; })) return;
+  if (facts.num_layers > kMostListedLayers) {
+    throw refusal(stated.unsupported, place,
+                  fmt::format("one for all of more than {} layers", kMostListedLayers));
+  }
   for (int layer = 0; layer < kMostListedLayers; ++layer) {
-    const int32_t window = facts.layer_window[layer];
-    if (window != 0 && (layer >= facts.num_layers || !kContextLimit.contains(window)))
-      refuse(ExitCode::kBadFile, fmt::format("0 or {}, of each layer", kContextLimit.describe()));
+    const int32_t width = widths[static_cast<size_t>(layer)];
+    if (width != 0 && (layer >= facts.num_layers || !kContextLimit.contains(width)))
+      throw refusal(ExitCode::kBadFile, place,
+                    fmt::format("0 or {}, of each layer", kContextLimit.describe()));
+  }
+}
+
+/// Of layers, which take turns.
+void put_widths(const std::vector<int64_t>& widths, int num_layers, std::span<int32_t> to) {
+  for (size_t layer = 0;
+       !widths.empty() && std::cmp_less(layer, std::min<int>(num_layers, kMostListedLayers)); ++layer) {
+    const int64_t width = widths[layer % widths.size()];
+    to[layer] = static_cast<int32_t>(std::clamp<int64_t>(width, -1, std::numeric_limits<int32_t>::max()));
   }
 }
 
@@ -139,13 +153,13 @@ void StatedFacts::state_dense_layers(const std::vector<int64_t>& layers, Place p
 }
 
 void StatedFacts::state_windows(const std::vector<int64_t>& windows, Place place) {
-  for (int layer = 0; !windows.empty() && layer < std::min<int>(facts.num_layers, kMostListedLayers);
-       ++layer) {
-    const int64_t window = windows[static_cast<size_t>(layer) % windows.size()];
-    facts.layer_window[layer] =
-        static_cast<int32_t>(std::clamp<int64_t>(window, -1, std::numeric_limits<int32_t>::max()));
-  }
+  put_widths(windows, facts.num_layers, facts.layer_window);
   windows_place = std::move(place);
+}
+
+void StatedFacts::state_chunks(const std::vector<int64_t>& chunks, Place place) {
+  put_widths(chunks, facts.num_layers, facts.layer_chunk);
+  chunks_place = std::move(place);
 }
 
 void StatedFacts::state_ropes(const std::vector<int64_t>& ropes, Place place) {
@@ -174,13 +188,18 @@ std::string show_windows(const ModelFacts& facts) {
   return show_listed(facts.layer_window, facts.num_layers);
 }
 
+std::string show_chunks(const ModelFacts& facts) {
+  return show_listed(facts.layer_chunk, facts.num_layers);
+}
+
 std::string show_ropes(const ModelFacts& facts) {
   return show_listed(facts.layer_rope, facts.num_layers);
 }
 
 void check_layers(const StatedFacts& stated) {
   check_listed(stated);
-  check_windows(stated);
+  check_widths(stated, stated.facts.layer_window, place_of_windows(stated));
+  check_widths(stated, stated.facts.layer_chunk, place_of_chunks(stated));
   check_ropes(stated);
 }
 
@@ -192,6 +211,8 @@ void check_same_layers(const StatedFacts& stated, const ModelFacts& expected, co
     refuse(stated.place(&ModelFacts::ffn), show_ffn(expected));
   if (!std::ranges::equal(stated.facts.layer_window, expected.layer_window))
     refuse(place_of_windows(stated), show_windows(expected));
+  if (!std::ranges::equal(stated.facts.layer_chunk, expected.layer_chunk))
+    refuse(place_of_chunks(stated), show_chunks(expected));
   if (!std::ranges::equal(stated.facts.layer_rope, expected.layer_rope))
     refuse(place_of_ropes(stated), show_ropes(expected));
 }

@@ -236,6 +236,7 @@ Graph build_graph(const ModelFacts& facts) {
   std::vector<std::pair<int, int32_t>> kinds;  // each one's ffn, and which of its matrices have further_bits
   for (int layer = 0; layer < facts.num_layers; ++layer) {
     if (has_windows(facts)) graph.windows.push_back(window_of_layer(facts, layer));
+    if (has_chunks(facts)) graph.chunks.push_back(chunk_of_layer(facts, layer));
     if (lists_ropes(facts)) graph.ropes.push_back(rope_table(rope_of_layer(facts, layer)));
     const std::pair kind(ffn_of_layer(facts, layer), further_of_layer(facts, layer));
     const auto found = std::find(kinds.begin(), kinds.end(), kind);

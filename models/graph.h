@@ -64,6 +64,7 @@ struct Graph {
   std::vector<LayerKind> kinds;       // the last: what stands once, behind the layers
   std::vector<int> layers;            // the kind of each, in order, and that of what stands once
   std::vector<int> windows;           // of each layer, see Layer::window; empty where none has one
+  std::vector<int> chunks;            // of each layer, see Layer::chunk; empty where none has any
   std::vector<int> ropes;             // of each layer, see Layer::rope; empty where all have the first table
 
   int num_layers() const { return static_cast<int>(layers.size()) - 1; }
@@ -71,6 +72,7 @@ struct Graph {
   const LayerKind& kind_of(int layer) const { return kinds[layers[layer]]; }
   /// Of a layer, or of what stands once.
   int window(size_t layer) const { return layer < windows.size() ? windows[layer] : 0; }
+  int chunk(size_t layer) const { return layer < chunks.size() ? chunks[layer] : 0; }
   int rope(size_t layer) const { return layer < ropes.size() ? ropes[layer] : 0; }
   /// Calls body(op, layer) for all ops of a step, in order.
   template <class Body>

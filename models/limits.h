@@ -20,6 +20,7 @@ inline constexpr IntegerRange kVocabularyLimit = {.min = 1, .max = 1 << 24};
 inline constexpr IntegerRange kContextLimit = {.min = 1, .max = 1 << 22};
 inline constexpr NumberRange kNormEpsilonLimit = {.min = 0, .max = 0.1, .open = true};
 inline constexpr NumberRange kScaleLimit = {.min = 0, .max = 65536, .open = true};  // and of soft caps
+inline constexpr NumberRange kAlibiLimit = {.min = 0, .max = 64, .open = true};
 inline constexpr NumberRange kQueryScaleLimit = {.min = 0, .max = 1024};
 inline constexpr NumberRange kRopeThetaLimit = {
     .min = 1, .max = 1e12, .open = true};  // 1 turns all pairs alike

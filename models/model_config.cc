@@ -27,19 +27,20 @@ void read_ffn(const StrictYaml& yaml, StatedFacts& stated) {
   stated.state_layers(ffns, std::move(place));
 }
 
-/// Of the layers, which take turns.
-void read_windows(const StrictYaml& yaml, StatedFacts& stated) {
-  if (!yaml.has("windows")) return;
-  const std::string expected = "a window of all layers, or a list of them";
-  std::vector<int64_t> windows;
-  if (yaml.has_list("windows")) {
-    windows = yaml.any_integers("windows", expected);
+/// Windows of the layers, or chunks, which take turns.
+void read_widths(const StrictYaml& yaml, const char* key,
+                 void (StatedFacts::*state)(const std::vector<int64_t>&, Place), StatedFacts& stated) {
+  if (!yaml.has(key)) return;
+  const std::string expected = "a number of tokens for all layers, or a list of them";
+  std::vector<int64_t> widths;
+  if (yaml.has_list(key)) {
+    widths = yaml.any_integers(key, expected);
   } else {
-    windows = {yaml.any_integer("windows", expected)};
+    widths = {yaml.any_integer(key, expected)};
   }
-  Place place = yaml.place("windows");
-  place.got = fmt::format("[{}]", fmt::join(windows, ", "));
-  stated.state_windows(windows, std::move(place));
+  Place place = yaml.place(key);
+  place.got = fmt::format("[{}]", fmt::join(widths, ", "));
+  (stated.*state)(widths, std::move(place));
 }
 
 /// Which matrices have other integers than most.
@@ -153,6 +154,8 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
                    "norms",
                    "norm_offset",
                    "windows",
+                   "chunks",
+                   "alibi",
                    "activation",
                    "kv_bits",
                    "max_context",
@@ -194,13 +197,15 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
   read_fact_if_there(yaml, "residual_scale", &ModelFacts::residual_scale, stated);
   read_fact_if_there(yaml, "attention_scale", &ModelFacts::attention_scale, stated);
   read_fact_if_there(yaml, "attention_soft_cap", &ModelFacts::attention_soft_cap, stated);
+  read_fact_if_there(yaml, "alibi", &ModelFacts::alibi, stated);
   read_fact_if_there(yaml, "logit_scale", &ModelFacts::logit_scale, stated);
   read_fact_if_there(yaml, "logit_soft_cap", &ModelFacts::logit_soft_cap, stated);
   if (yaml.has("query_scale_beta") || yaml.has("query_scale_context")) {
     read_fact(yaml, "query_scale_beta", &ModelFacts::query_scale_beta, stated);
     read_fact(yaml, "query_scale_context", &ModelFacts::query_scale_context, stated);
   }
-  read_windows(yaml, stated);
+  read_widths(yaml, "windows", &StatedFacts::state_windows, stated);
+  read_widths(yaml, "chunks", &StatedFacts::state_chunks, stated);
   if (yaml.has("activation")) {
     stated.state(&ModelFacts::activation, find_activation(yaml.text("activation")), yaml.place("activation"));
   }
@@ -289,6 +294,7 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
       if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key == "max_context") {
       if (has_windows(facts)) text += fmt::format("windows: {}\n", show_windows(facts));
+      if (has_chunks(facts)) text += fmt::format("chunks: {}\n", show_chunks(facts));
       text += fmt::format("{}: {}\n", key, value);
     } else if (key == "norms") {
       text += fmt::format("{}: {}\n", key, kNormPlacementNames[facts.norms]);

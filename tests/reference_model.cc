@@ -177,6 +177,23 @@ void rotate(std::span<double> head, int position, std::span<const float> frequen
   }
 }
 
+std::vector<double> alibi_slopes(const ModelFacts& facts) {
+  std::vector<double> slopes(static_cast<size_t>(facts.num_heads));
+  if (facts.alibi == 0) return slopes;
+  // As transformers' MptModel has them: of the power of two above, every second one, then the others.
+  const size_t power = std::bit_ceil(slopes.size());
+  std::vector<double> all;
+  for (size_t i = 1; i <= power; ++i)
+    all.push_back(std::exp2(-facts.alibi * static_cast<double>(i) / static_cast<double>(power)));
+  if (power == slopes.size()) return all;
+  std::vector<double> chosen;
+  for (const size_t first : {size_t{1}, size_t{0}}) {
+    for (size_t i = first; i < power; i += 2) chosen.push_back(all[i]);
+  }
+  chosen.resize(slopes.size());
+  return chosen;
+}
+
 std::vector<double> softmax(std::span<const double> scores) {
   const double maximum = *std::max_element(scores.begin(), scores.end());
   std::vector<double> result;
@@ -338,6 +355,7 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
                                                  int position) const {
   const ReferenceLayer& layer = weights_->layers[index];
   const int window = window_of_layer(facts_, static_cast<int>(index));
+  const int chunk = chunk_of_layer(facts_, static_cast<int>(index));
   Vector queries = project(index, layer.q, layer.q_bias, layer.q_norm, x, position);
   if (facts_.query_scale_beta != 0) {
     const double lengths = std::floor(static_cast<double>(position) / facts_.query_scale_context);
@@ -353,10 +371,12 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
   const size_t heads_per_kv_head = static_cast<size_t>(facts_.num_heads / facts_.num_kv_heads);
   const double scale =
       facts_.attention_scale != 0 ? facts_.attention_scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  const Vector slopes = alibi_slopes(facts_);
   Vector output(queries.size());  // [head][head_dim]
   const auto num_heads = static_cast<size_t>(facts_.num_heads);
   const size_t end = static_cast<size_t>(position) + 1;
-  const size_t first = window == 0 || window > position ? 0 : end - static_cast<size_t>(window);
+  size_t first = window == 0 || window > position ? 0 : end - static_cast<size_t>(window);
+  if (chunk != 0) first = std::max(first, static_cast<size_t>(position - position % chunk));
   for (size_t head = 0; head < num_heads; ++head) {
     const size_t offset = head / heads_per_kv_head * head_dim;  // of its KV head in a position's rows
     Vector scores;
@@ -365,7 +385,8 @@ ReferenceModel::Vector ReferenceModel::attention(size_t index, LayerCache& cache
       for (size_t d = 0; d < head_dim; ++d) {
         score += queries[head * head_dim + d] * cache.keys[token * keys.size() + offset + d];
       }
-      scores.push_back(capped(score * scale, facts_.attention_soft_cap));
+      const double distance = static_cast<double>(end - 1 - token);
+      scores.push_back(capped(score * scale, facts_.attention_soft_cap) - distance * slopes[head]);
     }
     if (!layer.sinks.empty()) scores.push_back(from_bf16_bits(layer.sinks[head]));
     const Vector probabilities = softmax(scores);

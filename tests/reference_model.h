@@ -274,6 +274,8 @@ std::vector<float> rotary_frequencies(const ModelFacts& facts);
 /// the exact ones rounded to float, times `scale`.
 void rotate(std::span<double> head, int position, std::span<const float> frequencies, float scale = 1.0f);
 std::vector<double> softmax(std::span<const double> scores);
+/// What a score of each head loses for every token that its key is away; zeros without ALiBi.
+std::vector<double> alibi_slopes(const ModelFacts& facts);
 
 /// Where a token goes by its logits, of equal scores to the lower expert first. `biases`: of the scores; empty without.
 std::vector<RoutedExpert> route(std::span<const double> logits, std::span<const float> biases,

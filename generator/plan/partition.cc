@@ -437,6 +437,7 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
     plan.layers.push_back({.kind = graph.layers[layer],
                            .first_norm = graph.first_norm(layer),
                            .window = graph.window(layer),
+                           .chunk = graph.chunk(layer),
                            .rope = graph.rope(layer)});
   for (int kind = 0; kind <= graph.once(); ++kind) {
     for (const GraphOp& op : graph.kinds[kind].ops) plan.phases.push_back(make_phase(op, kind));

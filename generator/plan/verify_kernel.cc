@@ -62,6 +62,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
     check.same(at + ": weights", expected.weights, got.weights);
     check.same(at + ": norms", expected.first_norm, got.first_norm);
     check.same(at + ": window", expected.window, got.window);
+    check.same(at + ": chunk", expected.chunk, got.chunk);
     check.same(at + ": table of rotations", expected.rope, got.rope);
   }
   check.same("heads", facts.num_heads, model.num_heads);
@@ -74,6 +75,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("biases of o", facts.o_bias == 1, model.o_bias);
   check.same("sinks", facts.sinks == 1, model.attention.sinks);
   check.same("soft cap", static_cast<float>(facts.attention_soft_cap), model.attention.soft_cap);
+  check.same("ALiBi", static_cast<float>(facts.alibi), model.attention.alibi);
   check.same("norms", facts.norms, static_cast<int32_t>(model.norms));
   check.same("offset of norms", facts.norm_offset == 1, model.norm_offset);
   check.same("scale of the embedding", static_cast<float>(facts.embedding_scale), model.embedding_scale);

@@ -216,6 +216,12 @@ void check_windows(const Plan& plan, Report& report) {
                     "layer {}: window: expected {} keys, as the model has it, got {}", layer, window,
                     plan.layers[layer].window);
     }
+    const int chunk = is_there ? chunk_of_layer(plan.facts, layer) : 0;
+    if (plan.layers[layer].chunk != chunk) {
+      report.refuse(Rule::kNumberOutOfRange,
+                    "layer {}: chunk: expected {} positions, as the model has it, got {}", layer, chunk,
+                    plan.layers[layer].chunk);
+    }
     if (plan.layers[layer].rope != rope) {
       report.refuse(Rule::kNumberOutOfRange,
                     "layer {}: rotations: expected table {}, as the model has it, got {}", layer, rope,

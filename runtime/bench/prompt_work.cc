@@ -14,12 +14,12 @@ double ffn_products(const ModelFacts& facts, int layer) {
   return hidden * router_rows(facts) + used_experts(facts) * kMatrices * hidden * facts.expert_ffn;
 }
 
-/// Tokens that all of a prompt's tokens see together: each those before it and itself, of a window's at most.
-double seen_tokens(int num_tokens, int window) {
-  const double all = num_tokens;
-  const double full =
-      window == 0 ? all : std::min<double>(window, all);  // of them see one more than the one before
-  return full * (full + 1) / 2 + (all - full) * full;
+/// Tokens that all of a prompt's tokens see together in a layer: each itself and those before it that it sees.
+double seen_tokens(const ModelFacts& facts, int layer, int num_tokens) {
+  double seen = 0;
+  for (int token = 0; token < num_tokens; ++token)
+    seen += token - first_seen_in_layer(facts, layer, token) + 1;
+  return seen;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ double prompt_flops(const ModelFacts& facts, int num_tokens) {
   for (int layer = 0; layer < facts.num_layers; ++layer) {
     const double of_token = hidden * (2 * query + 2 * key) + ffn_products(facts, layer);  // q, o; k, v
     products += of_token * num_tokens;
-    products += 2 * query * seen_tokens(num_tokens, window_of_layer(facts, layer));  // scores, values
+    products += 2 * query * seen_tokens(facts, layer, num_tokens);  // scores, values
   }
   return kPerProduct * products;
 }

@@ -87,13 +87,18 @@ constexpr double kNoSink = -std::numeric_limits<double>::infinity();
 
 /// One head of one token over the keys and values of tokens `first` to `token`; `offset` is its KV head's.
 void attend(const float* query, const TokenRows& keys, const TokenRows& values, size_t first, size_t token,
-            int64_t offset, const ModelFacts& facts, double sink, float* result) {
+            int64_t offset, const ModelFacts& facts, int head, double sink, float* result) {
   const int head_dim = facts.head_dim;
+  const double slope =
+      facts.alibi == 0
+          ? 0
+          : std::exp2(-double{alibi_exponent(head, facts.num_heads, static_cast<float>(facts.alibi))});
   std::vector<double> weights(token + 1, kNoSink);
   for (size_t past = first; past <= token; ++past) {
     double score = 0;
     for (int i = 0; i < head_dim; ++i) score += double{query[i]} * keys.of(past)[offset + i];
-    weights[past] = capped(score * attention_scale(facts), facts.attention_soft_cap);
+    weights[past] = capped(score * attention_scale(facts), facts.attention_soft_cap) -
+                    slope * static_cast<double>(token - past);
   }
   const double largest = std::max(sink, *std::max_element(weights.begin(), weights.end()));
   double sum = std::exp(sink - largest);
@@ -221,9 +226,9 @@ HostModel::Parts HostModel::attention(Parts heads, int layer) const {
     for (int head = 0; head < facts.num_heads; ++head) {
       const int kv_head = head / (facts.num_heads / facts.num_kv_heads);
       const int64_t offset = int64_t{head} * facts.head_dim;
-      const int first = first_seen(static_cast<int>(token), window_of_layer(facts, layer));
+      const int first = first_seen_in_layer(facts, layer, static_cast<int>(token));
       attend(queries.of(token) + offset, keys, values, static_cast<size_t>(first), token,
-             int64_t{kv_head} * facts.head_dim, facts, of_heads.empty() ? kNoSink : of_heads[head],
+             int64_t{kv_head} * facts.head_dim, facts, head, of_heads.empty() ? kNoSink : of_heads[head],
              result.of(token) + offset);
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "layout/activation.h"
+#include "layout/attention_variant.h"
 #include "layout/layer_biases.h"
 #include "layout/norms.h"
 #include "layout/page.h"
@@ -80,6 +81,7 @@ struct ModelFacts {
   double residual_scale = 1.0;      // of what a block gives, before it is added to the stream
   double attention_scale = 0.0;     // of the products of queries and keys; 0: 1 / sqrt(head_dim)
   double attention_soft_cap = 0.0;  // a score s becomes cap * tanh(s / cap); 0: stays s
+  double alibi = 0.0;               // see alibi_exponent(); 0: scores do not depend on distance
   double logit_scale = 1.0;
   double logit_soft_cap = 0.0;  // the same of logits, once they are scaled
   double rope_theta = 10000.0;
@@ -100,6 +102,8 @@ struct ModelFacts {
   int32_t layer_further[kMostListedLayers] = {};
   // Of each layer the keys that a query sees, its own is the last, 0: all; zeros where no layer has a window.
   int32_t layer_window[kMostListedLayers] = {};
+  // Of each layer the positions of a chunk, outside of which its queries see nothing, 0: all; zeros where no layer has chunks.
+  int32_t layer_chunk[kMostListedLayers] = {};
   // Of each layer by what its heads are rotated: a LayerRope; zeros where all are by the same.
   int32_t layer_rope[kMostListedLayers] = {};
   // What wavelengths of the rotated pairs are multiplied with, of contexts up to rope_original_context and of longer ones;
@@ -180,6 +184,21 @@ constexpr int32_t window_of_layer(const ModelFacts& facts, int layer) {
   return layer < kMostListedLayers ? facts.layer_window[layer] : 0;
 }
 
+/// Does a layer attend in chunks?
+constexpr bool has_chunks(const ModelFacts& facts) {
+  for (const int32_t chunk : facts.layer_chunk) {
+    if (chunk != 0) return true;
+  }
+  return false;
+}
+constexpr int32_t chunk_of_layer(const ModelFacts& facts, int layer) {
+  return layer < kMostListedLayers ? facts.layer_chunk[layer] : 0;
+}
+/// The first position that the query at `position` sees in a layer.
+constexpr int32_t first_seen_in_layer(const ModelFacts& facts, int layer, int position) {
+  return first_seen(position, window_of_layer(facts, layer), chunk_of_layer(facts, layer));
+}
+
 /// Is a layer rotated otherwise than by rope_theta?
 constexpr bool lists_ropes(const ModelFacts& facts) {
   for (const int32_t rope : facts.layer_rope) {
@@ -258,6 +277,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   if (facts.residual_scale != 1.0) visit("residual_scale", facts.residual_scale);
   if (facts.attention_scale != 0.0) visit("attention_scale", facts.attention_scale);
   if (facts.attention_soft_cap != 0.0) visit("attention_soft_cap", facts.attention_soft_cap);
+  if (facts.alibi != 0.0) visit("alibi", facts.alibi);
   if (facts.logit_scale != 1.0) visit("logit_scale", facts.logit_scale);
   if (facts.logit_soft_cap != 0.0) visit("logit_soft_cap", facts.logit_soft_cap);
   visit("rope_theta", facts.rope_theta);
@@ -349,6 +369,7 @@ inline uint64_t hash_facts(const ModelFacts& facts) {
   if (lists_layers(facts)) add("layer_ffn", facts.layer_ffn);
   if (facts.further_bits != 0) add("layer_further", facts.layer_further);
   if (has_windows(facts)) add("layer_window", facts.layer_window);
+  if (has_chunks(facts)) add("layer_chunk", facts.layer_chunk);
   if (lists_ropes(facts)) add("layer_rope", facts.layer_rope);
   if (facts.rope_kind == RopeKind::kLongrope) {
     add("rope_short_factors", facts.rope_short_factors);

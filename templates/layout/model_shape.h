@@ -74,6 +74,12 @@ struct ModelShape {
     }
     return false;
   }
+  SOLITON_HOST_DEVICE constexpr bool has_chunks() const {
+    for (int i = 0; i < num_layers; ++i) {
+      if (layers[i].chunk > 0) return true;
+    }
+    return false;
+  }
   /// Are all layers rotated by the first table?
   SOLITON_HOST_DEVICE constexpr bool rotates_alike() const {
     for (int i = 0; i < num_layers; ++i) {

@@ -14,6 +14,7 @@ struct Layer {
   int64_t weights = 0;  // where its matrices begin in the packed weights
   int first_norm = 0;   // its first row of LaunchParams::norms
   int window = 0;       // keys that a query sees, its own is the last; 0: all
+  int chunk = 0;        // positions that see one another alone, from a multiple of so many on; 0: all
   int rope = 0;  // the table of rotations that its heads are rotated by; -1: none, they stay as they are
 };
 

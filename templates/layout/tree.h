@@ -171,10 +171,10 @@ SOLITON_HOST_DEVICE constexpr bool takes_new_tokens(const TreeItem& item, int st
   return tokens >= 0 && tokens < item.capacity;
 }
 
-/// The item without the pages before the window of every row. The last page stays: whoever merges waits for a result of every
-/// item that has tokens.
-SOLITON_HOST_DEVICE constexpr TreeItem without_unseen(TreeItem item, int step, int window) {
-  const int unseen = first_seen(item.least_query + step, window) - item.first_position;
+/// The item without the pages before `first_key`, the first position that the earliest of its rows sees. The last page stays:
+/// whoever merges waits for a result of every item that has tokens.
+SOLITON_HOST_DEVICE constexpr TreeItem without_unseen(TreeItem item, int step, int first_key) {
+  const int unseen = first_key - item.first_position;
   const int last_page = (cached_tokens(item, step) - 1) / kKvPageTokens;
   const int before = unseen < 0 ? 0 : unseen / kKvPageTokens;
   const int pages = before < last_page ? before : last_page;

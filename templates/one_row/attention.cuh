@@ -17,6 +17,19 @@
 
 namespace soliton::one_row {
 
+/// The step's query of each head of a block.
+template <const KernelPlan& kPlan>
+struct BlockQuery {
+  Variant<kPlan> variant;
+  int first_head;  // of the model
+  int position;    // all cached tokens are before it
+
+  /// In base 2, of head `head` of the block and the key at `token`.
+  SOLITON_DEVICE float score(float product, int head, int token) const {
+    return variant.score(product, {first_head + head, position, token}) * Variant<kPlan>::kScale;
+  }
+};
+
 template <const KernelPlan& kPlan>
 class AttentionState {
  public:
@@ -48,9 +61,9 @@ class AttentionState {
   }
 
   /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
-  /// the position of its first token; only tokens from `first_seen` to `end_seen` - 1 count (at least one does).
+  /// the position of its first token; only tokens from `first_seen` to the one before the query count (at least one does).
   SOLITON_DEVICE uint2 add_scores(const unsigned char* keys, int lane, int first_token, int first_seen,
-                                  int end_seen) {
+                                  const BlockQuery<kPlan>& query) {
     float chains[2][4] = {};  // of dependent mma: two hide their latency
     SOLITON_UNROLL
     for (int i = 0; i < kKvParts * kSteps; ++i) {
@@ -62,9 +75,10 @@ class AttentionState {
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
       scores[r] = chains[0][r] + chains[1][r];
-      scores[r] = Variant<kPlan>::capped(scores[r] + shuffle_xor(scores[r], 2)) * Variant<kPlan>::kScale;
       const int token = first_token + lane / 4 + r / 2 * 8;
-      if (token >= end_seen || (Variant<kPlan>::kWindows && token < first_seen)) scores[r] = -INFINITY;
+      scores[r] = query.score(scores[r] + shuffle_xor(scores[r], 2), lane % 2 * 2 + r % 2, token);
+      if (token >= query.position || (Variant<kPlan>::kHidesKeys && token < first_seen))
+        scores[r] = -INFINITY;
     }
     float rescale[2];
     SOLITON_UNROLL
@@ -105,7 +119,7 @@ class AttentionState {
   /// byte_tokens.cuh: adds two tiles of a cache of bytes that follow one another, as add_scores() and add_values() do.
   static constexpr int kByteTiles = 2;
   SOLITON_DEVICE void add_bytes(const unsigned char* keys, const unsigned char* values, int lane,
-                                int first_token, int first_seen, int end_seen);
+                                int first_token, int first_seen, const BlockQuery<kPlan>& query);
 
   SOLITON_DEVICE void store(AttentionPart<kPlan>& part, int lane) {
     const int quad = lane % 4;
@@ -130,7 +144,8 @@ class AttentionState {
   }
 
  private:
-  SOLITON_DEVICE void score_bytes(const unsigned char* keys, int lane, float (&scores)[4]) const;
+  SOLITON_DEVICE void score_bytes(const unsigned char* keys, int lane, int first_token,
+                                  const BlockQuery<kPlan>& query, float (&scores)[4]) const;
   SOLITON_DEVICE void weigh(float (&scores)[kByteTiles][4]);
   SOLITON_DEVICE void add_byte_values(const unsigned char* values, int lane, float (&weights)[4]);
 
@@ -247,7 +262,7 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
 /// This warp's tiles of the share's cached pages.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share,
-                                                  int layer) {
+                                                  int layer, int first_head) {
   constexpr KvShape kKv = kPlan.card_kv();
   constexpr int kTogether =
       kKv.e4m3 ? AttentionState<kPlan>::kByteTiles : 1;                // token tiles that are added at once
@@ -256,7 +271,8 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
   constexpr int kSlots = kKv.slots_per_half();
   const int lane = context_.lane;
   const int cached = context_.position();
-  const int first_seen = Variant<kPlan>(layer).first_key(cached);
+  const BlockQuery<kPlan> query = {Variant<kPlan>(layer), first_head, cached};
+  const int first_seen = query.variant.first_key(cached);
   for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
     const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
     const int key_slot = wait_page();
@@ -267,13 +283,13 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
     for (int own = 0; own < kOwnTiles; ++own) {
       const int tile = first_own + own * kWarps;
       const int token = (slot * kTiles + tile) * kTogether * kTailTokens;
-      const bool in_window = !Variant<kPlan>::kWindows || token + kTogether * kTailTokens > first_seen;
+      const bool in_window = !Variant<kPlan>::kHidesKeys || token + kTogether * kTailTokens > first_seen;
       if (tile < kTiles && token < cached && in_window) {
         constexpr int kBytes = kTogether * kKv.tile_bytes();
         if constexpr (kKv.e4m3) {
-          state.add_bytes(keys + tile * kBytes, values + tile * kBytes, lane, token, first_seen, cached);
+          state.add_bytes(keys + tile * kBytes, values + tile * kBytes, lane, token, first_seen, query);
         } else {
-          const uint2 probabilities = state.add_scores(keys + tile * kBytes, lane, token, first_seen, cached);
+          const uint2 probabilities = state.add_scores(keys + tile * kBytes, lane, token, first_seen, query);
           state.add_values(values + tile * kBytes, lane, probabilities);
         }
       }
@@ -310,7 +326,7 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     warp_sync();
     AttentionState<kPlan> state;
     state.begin(context_, context_.lane);
-    attend_pages(state, share, layer);
+    attend_pages(state, share, layer, heads.first_head);
     state.store(context_.attention_part(warp_), context_.lane);
     warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
     // Pairs with the arrivals of all consumers and of the epilogue: their parts are there.

@@ -10,15 +10,16 @@ namespace soliton::one_row {
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void AttentionState<kPlan>::add_bytes(const unsigned char* keys, const unsigned char* values,
                                                      int lane, int first_token, int first_seen,
-                                                     int end_seen) {
+                                                     const BlockQuery<kPlan>& query) {
   float scores[kByteTiles][4];
   SOLITON_UNROLL
   for (int t = 0; t < kByteTiles; ++t) {
-    score_bytes(keys + t * kKv.tile_bytes(), lane, scores[t]);
+    score_bytes(keys + t * kKv.tile_bytes(), lane, first_token + t * kTailTokens, query, scores[t]);
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
       const int token = first_token + t * kTailTokens + lane / 4 + r / 2 * 8;
-      if (token >= end_seen || (Variant<kPlan>::kWindows && token < first_seen)) scores[t][r] = -INFINITY;
+      if (token >= query.position || (Variant<kPlan>::kHidesKeys && token < first_seen))
+        scores[t][r] = -INFINITY;
     }
   }
   weigh(scores);
@@ -28,7 +29,8 @@ SOLITON_DEVICE void AttentionState<kPlan>::add_bytes(const unsigned char* keys, 
 
 /// Of one tile.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void AttentionState<kPlan>::score_bytes(const unsigned char* keys, int lane,
+SOLITON_DEVICE void AttentionState<kPlan>::score_bytes(const unsigned char* keys, int lane, int first_token,
+                                                       const BlockQuery<kPlan>& query,
                                                        float (&scores)[4]) const {
   float chains[2][4] = {};
   SOLITON_UNROLL
@@ -41,7 +43,7 @@ SOLITON_DEVICE void AttentionState<kPlan>::score_bytes(const unsigned char* keys
   for (int r = 0; r < 4; ++r) {
     const float sum = chains[0][r] + chains[1][r];
     const float product = (sum + shuffle_xor(sum, 2)) * power_of<kKv>(keys, lane / 4 + r / 2 * 8);
-    scores[r] = Variant<kPlan>::capped(product) * Variant<kPlan>::kScale;
+    scores[r] = query.score(product, lane % 2 * 2 + r % 2, first_token + lane / 4 + r / 2 * 8);
   }
 }
 

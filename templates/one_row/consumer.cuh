@@ -95,7 +95,8 @@ class Consumer {
   template <int kPhase>
   SOLITON_DEVICE void stage_unit(const HeadBlock<kPlan>& heads, bool works, int layer,
                                  Signatures<kPlan>& signatures, bool is_first);
-  SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share, int layer);
+  SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share, int layer,
+                                   int first_head);
 
   static constexpr int kWarps = kPlan.consumer_warps;
   template <WeightFormat kFormat>

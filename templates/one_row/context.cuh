@@ -137,11 +137,16 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   /// Pages of the cache that hold tokens of earlier steps: computed where it is needed, or it would take a register of
   /// all phases.
   SOLITON_DEVICE int cached_pages() const { return ceil_divide(opaque(position()), kKvPageTokens); }
-  /// Of the pages from the first on that the layer's window reaches.
+  /// Of the pages from the first on of which the query sees a token; of none where it sees itself alone.
   SOLITON_DEVICE AttentionShare attention_share(int layer) const {
-    const int first_page = Variant<kPlan>(layer).first_key(position()) / kKvPageTokens;
-    AttentionShare share = share_attention(kPlan.card_blocks(), cached_pages() - first_page,
-                                           kPlan.min_pages_per_split, kPlan.num_ctas, cta, kPlan.max_splits);
+    const int first_key = Variant<kPlan>(layer).first_key(position());
+    const int first_page = first_key / kKvPageTokens;
+    int pages = cached_pages() - first_page;
+    if constexpr (Variant<kPlan>::kHidesKeys) {
+      if (first_key == position()) pages = 0;
+    }
+    AttentionShare share = share_attention(kPlan.card_blocks(), pages, kPlan.min_pages_per_split,
+                                           kPlan.num_ctas, cta, kPlan.max_splits);
     share.first_page += first_page;
     share.end_page += first_page;
     return kEvenHeads ? share : limit_share(share, card_blocks(), kPlan.num_ctas);

@@ -96,7 +96,10 @@ class Epilogue {
     for (int unit = 0; unit < share.count; ++unit) {
       // Pairs with the consumers' arrival: q, k and v are there.
       context_.wait(context_.barrier(BarrierId::kQueryFull), units_ & 1, WaitKind::kQueryFull, units_);
-      if (share.split == share.num_splits - 1) add_token(context_, unit);
+      if (share.split == share.num_splits - 1) {
+        const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas, context_.card());
+        add_token(context_, unit, layer, heads.first_head);
+      }
       warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
       // Pairs with the consumers' arrival: what they merged is published.
       waits_.begin();
@@ -215,7 +218,7 @@ class Epilogue {
   /// Once a step, behind the last that it appends: whoever sees a word of this CTA from a later phase, and fences, sees all
   /// that was before. If layers differ in who reads what, in every layer.
   SOLITON_DEVICE void fence_layer(int layer) const {
-    if (!Variant<kPlan>::kWindows && layer != kPlan.model.num_layers - 1) return;
+    if (!Variant<kPlan>::kHidesKeys && layer != kPlan.model.num_layers - 1) return;
     warp_sync();
     fence();
   }
@@ -235,7 +238,7 @@ class Epilogue {
   /// Where layers differ in their windows, a partial that this one had no use for gets its tag all the same: so no word is
   /// ever older than the use before.
   SOLITON_DEVICE void renew_partial(int layer) {
-    if constexpr (kPlan.sync == SyncMode::kSelfValidating && Variant<kPlan>::kWindows) {
+    if constexpr (kPlan.sync == SyncMode::kSelfValidating && Variant<kPlan>::kHidesKeys) {
       const AttentionShare share = context_.attention_share(layer);
       if (share.num_splits > 1 && share.count > 0) return;
       for (int i = context_.lane; i < kPlan.partial_words(); i += kWarpLanes)

@@ -40,7 +40,7 @@ SOLITON_DEVICE void merge_parts(const Context<kPlan>& context, const HeadBlock<k
       maximum = maxima[part] > maximum ? maxima[part] : maximum;
     }
     float sum = 0.0f;
-    if (Variant<kPlan>::kSinks && whole) {
+    if (Variant<kPlan>::kStarts && whole) {
       const SoftmaxStart start =
           Variant<kPlan>(layer).start(context.params.layer_biases, heads.first_head + head);
       maximum = larger_of(maximum, start.maximum);
@@ -119,7 +119,7 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
     float weight = 0.0f;
     float value = 0.0f;
     SoftmaxStart start;  // on its way while the partials are waited for
-    if constexpr (Variant<kPlan>::kSinks) {
+    if constexpr (Variant<kPlan>::kStarts) {
       const int head = heads.first_head + group * kWarpLanes / kPlan.model.head_dim;
       start = Variant<kPlan>(layer).start(context.params.layer_biases, head);
     }
@@ -142,11 +142,11 @@ SOLITON_DEVICE void merge_splits(const Context<kPlan>& context, const HeadBlock<
           const float other = shuffle_xor(maximum, mask);
           maximum = other > maximum ? other : maximum;
         }
-        if constexpr (Variant<kPlan>::kSinks) maximum = larger_of(maximum, start.maximum);
+        if constexpr (Variant<kPlan>::kStarts) maximum = larger_of(maximum, start.maximum);
         weight = exp2_fast(own_maximum - maximum);
         float sum = weight * loads.value[kMergeLoads + 1];
         for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
-        if constexpr (Variant<kPlan>::kSinks) sum += start.sum * exp2_fast(start.maximum - maximum);
+        if constexpr (Variant<kPlan>::kStarts) sum += start.sum * exp2_fast(start.maximum - maximum);
         weight /= sum;
       }
       SOLITON_UNROLL

@@ -47,9 +47,10 @@ SOLITON_DEVICE float4 kept_value(const Context<kPlan>& context, int unit, int di
 }
 
 /// Rounds the new token's key and value as the cache will hold them, and keeps them for merge_parts() and
-/// append_token(); scores the key. q, k and v are in shared memory, see Context::staged().
+/// append_token(); scores the key. q, k and v are in shared memory, see Context::staged(). `first_head`: of the unit's, of the
+/// model.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void add_token(const Context<kPlan>& context, int unit) {
+SOLITON_DEVICE void add_token(const Context<kPlan>& context, int unit, int layer, int first_head) {
   constexpr int kHeadDim = kPlan.model.head_dim;
   uint32_t* kept = context.new_token(unit);
   // Neighbouring dims, the first of which is even.
@@ -88,8 +89,9 @@ SOLITON_DEVICE void add_token(const Context<kPlan>& context, int unit) {
   SOLITON_UNROLL
   for (int head = 0; head < kHeadsPerBlock; ++head) {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) dot[head] += shuffle_xor(dot[head], mask);
-    if (context.lane == 0)
-      store_shared(context.token_scores() + head, Variant<kPlan>::capped(dot[head]) * Variant<kPlan>::kScale);
+    const int position = context.position();
+    const float score = Variant<kPlan>(layer).score(dot[head], {first_head + head, position, position});
+    if (context.lane == 0) store_shared(context.token_scores() + head, score * Variant<kPlan>::kScale);
   }
 }
 

@@ -1,78 +1,84 @@
-// The variant of attention that a plan has (layout/attention_variant.h): the mask, what becomes of a score, and where
-// softmax starts. The kernels of one row and of several ask it alike.
+// What attention of a plan is, as the kernels of one row and of several ask it alike. A variant is a class of a few lines, one of
+// ops/attention_variants.cuh; ops/README.md says how to write one.
 #pragma once
 
-#include <numbers>
+#include "ops/attention_variants.cuh"
 
-#include "layout/kernel_plan.h"
-#include "primitives/primitives.h"
+// A kernel may be compiled with a variant of the user's beside the others: -DSOLITON_OWN_VARIANT='"own.cuh"', a file that
+// defines soliton::OwnVariant. It has no say in what the host knows of a model.
+#ifdef SOLITON_OWN_VARIANT
+#include SOLITON_OWN_VARIANT
+#else
+namespace soliton {
+template <const KernelPlan& kPlan>
+using OwnVariant = PlainAttention<kPlan>;
+}  // namespace soliton
+#endif
 
 namespace soliton {
 
-/// Of all layers, in constant memory.
-template <const KernelPlan& kPlan>
-struct AttentionWindows {
-  int of_layer[kPlan.model.num_layers] = {};
-  constexpr AttentionWindows() {
-    for (int i = 0; i < kPlan.model.num_layers; ++i) of_layer[i] = kPlan.model.layers[i].window;
-  }
-};
-template <const KernelPlan& kPlan>
-SOLITON_CONSTANT AttentionWindows<kPlan> kAttentionWindows{};
-
-/// Softmax before the first key: its maximum, in base 2, and its sum relative to that. Exactly one of the states that are
-/// merged in the end begins with it.
-struct SoftmaxStart {
-  float maximum = -INFINITY;
-  float sum = 0.0f;
-};
-
-/// Attention of one layer.
-template <const KernelPlan& kPlan>
-class Variant {
-  static constexpr AttentionVariant kVariant = kPlan.model.attention;
-
+/// Attention of one layer: several variants, one after another.
+template <class... Variants>
+class VariantsTogether {
  public:
-  static constexpr bool kWindows = kPlan.model.has_windows();
-  static constexpr bool kSinks = kVariant.sinks;
-  static constexpr bool kCaps = kVariant.soft_cap != 0;
-  /// Makes scores in base 2 of products.
-  static constexpr float kScale = kPlan.model.score_scale;
+  /// Are there keys that a query does not see, other than those behind it?
+  static constexpr bool kHidesKeys = (Variants::kHidesKeys || ...);
+  static constexpr bool kChangesScores = (Variants::kChangesScores || ...);
+  /// Do scores depend on where they stand?
+  static constexpr bool kPlacesScores = (Variants::kPlacesScores || ...);
+  static constexpr bool kStarts = (Variants::kStarts || ...);
 
-  SOLITON_DEVICE explicit Variant(int layer) : layer_(layer) {}
+  SOLITON_DEVICE explicit VariantsTogether(int layer) : layer_(layer) {}
 
-  /// A product of query and key whose scaled score is the capped one. Before the mask: that of a key that is not seen is
-  /// minus infinity.
-  static SOLITON_DEVICE float capped(float product) {
-    if constexpr (!kCaps) {
-      return product;
-    } else {
-      // cap * tanh(s / cap), where tanh(x) is 1 - 2 / (e^2x + 1).
-      constexpr float kCap = kVariant.soft_cap * std::numbers::log2e_v<float> / kScale;
-      constexpr float kExponent = 2 * kScale / kVariant.soft_cap;
-      return kCap - 2 * kCap / (exp2_fast(product * kExponent) + 1.0f);
-    }
-  }
-
-  SOLITON_DEVICE int window() const {
-    if constexpr (kWindows) return kAttentionWindows<kPlan>.of_layer[layer_];
-    return 0;
-  }
   /// The first position that a query sees: of its path all from there on up to its own.
-  SOLITON_DEVICE int first_key(int query) const { return first_seen(query, window()); }
+  SOLITON_DEVICE int first_key(int query) const {
+    int first = 0;
+    (later_of<Variants>(query, first), ...);
+    return first;
+  }
 
-  /// Of query head `head` of the model. `biases`: LaunchParams::layer_biases.
+  /// What becomes of a product of query and key, before the mask: see PlainAttention::score().
+  SOLITON_DEVICE float score(float product, const ScorePlace& place) const {
+    (score_by<Variants>(product, place), ...);
+    return product;
+  }
+
+  /// Of query head `head` of the model. `biases`: LaunchParams::layer_biases. At most one variant starts otherwise.
   SOLITON_DEVICE SoftmaxStart start(const float* biases, int head) const {
-    if constexpr (kSinks) {
-      constexpr LayerBiases kBiases = kPlan.model.biases();
-      return {load_constant(biases + static_cast<int64_t>(layer_) * kBiases.words() + kBiases.sinks() + head),
-              1.0f};
-    }
-    return {};
+    SoftmaxStart start;
+    (start_by<Variants>(biases, head, start), ...);
+    return start;
   }
 
  private:
+  template <class Each>
+  SOLITON_DEVICE void later_of(int query, int& first) const {
+    if constexpr (Each::kHidesKeys) {
+      const int own = Each::first_key(layer_, query);
+      first = own > first ? own : first;
+    }
+  }
+  template <class Each>
+  SOLITON_DEVICE void score_by(float& product, const ScorePlace& place) const {
+    if constexpr (Each::kChangesScores) product = Each::score(layer_, product, place);
+  }
+  template <class Each>
+  SOLITON_DEVICE void start_by(const float* biases, int head, SoftmaxStart& start) const {
+    if constexpr (Each::kStarts) start = Each::start(layer_, biases, head);
+  }
+
   int layer_;
+};
+
+/// In the order in which they change scores. A further one is a further name.
+template <const KernelPlan& kPlan>
+class Variant : public VariantsTogether<SlidingWindow<kPlan>, Chunks<kPlan>, SoftCap<kPlan>, Alibi<kPlan>,
+                                        Sinks<kPlan>, OwnVariant<kPlan>> {
+ public:
+  using VariantsTogether<SlidingWindow<kPlan>, Chunks<kPlan>, SoftCap<kPlan>, Alibi<kPlan>, Sinks<kPlan>,
+                         OwnVariant<kPlan>>::VariantsTogether;
+  /// Makes scores in base 2 of products.
+  static constexpr float kScale = kPlan.model.score_scale;
 };
 
 }  // namespace soliton

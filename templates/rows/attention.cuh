@@ -69,6 +69,7 @@ class Attention {
   static constexpr int kPagesBits = 23;
   static constexpr int kMostNewPages = 31;
   static_assert(kPlan.rows / kKvPageTokens < kMostNewPages, "rows may begin within a page");
+  static_assert(!(kPlan.ends_rows() && Variant<kPlan>::kStarts), "who ends rows starts softmax at nothing");
   static SOLITON_DEVICE PackedRole pack(const Role& role);
   static SOLITON_DEVICE Role unpack(const PackedRole& packed);
 
@@ -99,12 +100,18 @@ class Attention {
     int item;
     int tile;
     FirstSeen first_seen;  // of the cached tokens
+    typename State::Places places;
   };
   SOLITON_DEVICE int add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass, bool works,
                                int slot, const Queries& queries, State& state) const;
   SOLITON_DEVICE typename State::Tokens tokens_of(const Variant<kPlan>& variant, int index, const Role& role,
-                                                  int query_tile, const FirstSeen& first_seen, int unit,
-                                                  int slot) const;
+                                                  int query_tile, const FirstSeen& first_seen, int first_key,
+                                                  int unit, int slot) const;
+  SOLITON_DEVICE typename State::Places places_of(const Variant<kPlan>& variant, int index,
+                                                  int query_tile) const;
+  /// Of a row that may be one behind the last.
+  SOLITON_DEVICE int position_of_row(int row) const { return row < kPlan.rows ? context_.position(row) : 0; }
+  SOLITON_DEVICE int position_of_new(const Queries& queries, int page, int token) const;
   SOLITON_DEVICE FirstSeen first_seen_of(const Variant<kPlan>& variant, int index, int query_tile) const;
   /// The row of the first of this lane's queries of a tile, and of the second.
   static SOLITON_DEVICE int row_of(int query) { return query / kPlan.model.group(); }
@@ -206,12 +213,13 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
     const FirstSeen first_seen = first_seen_of(phase.variant, index, works ? query_tile : 0);
+    const typename State::Places places = places_of(phase.variant, index, works ? query_tile : 0);
     int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     if constexpr (kTogether) {
       const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
       if (role.whole + role.new_pages > 0) {
-        const Queries queries = {phase.variant, index, works ? query_tile : 0, first_seen};
+        const Queries queries = {phase.variant, index, works ? query_tile : 0, first_seen, places};
         slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, queries, state);
       }
     }
@@ -224,8 +232,9 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       }
       if (unit == next) {
         next += role.parts;
-        state.add(context_.shared, tokens_of(phase.variant, index, role, query_tile, first_seen, unit, slot),
-                  context_.lane);
+        state.add(context_.shared,
+                  tokens_of(phase.variant, index, role, query_tile, first_seen, places.first_key, unit, slot),
+                  phase.variant, places, context_.lane);
       }
       if (in_page && (unit % kPageUnits == kPageUnits - 1 || unit == role.units - 1)) {
         if (is_last) {
@@ -289,17 +298,21 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
   };
   const auto take_scores = [&] {
     FirstSeen first_seen = queries.first_seen;
-    if constexpr (Variant<kPlan>::kWindows) {
-      const int page = all - 1 - behind_last - (left - 1) * parts;
-      first_seen = first_seen.behind(page * kKvPageTokens);
-    }
+    const int page = all - 1 - behind_last - (left - 1) * parts;
+    if constexpr (Variant<kPlan>::kHidesKeys) first_seen = first_seen.behind(page * kKvPageTokens);
+    const auto position = [&](int t, int i) {
+      const int token = t * kTailTokens + State::token(context_.lane, i);
+      if (kAllTogether && left <= role.new_pages)
+        return position_of_new(queries, role.new_pages - left, token);
+      return queries.places.first_key + page * kKvPageTokens + token;
+    };
     if (kAllTogether && left <= role.new_pages + 1) {
       const bool is_new = left <= role.new_pages;
       const uint32_t seen =
           is_new ? seen_of_new(queries, role.new_pages - left) : seen_of_last(queries, first_seen);
-      state.take_some_scores(scores, own, seen);
+      state.take_some_scores(scores, own, seen, queries.variant, queries.places, position);
     } else {
-      state.take_scores(scores, own, first_seen, context_.lane);
+      state.take_scores(scores, own, first_seen, queries.variant, queries.places, position, context_.lane);
     }
   };
   begin_page();

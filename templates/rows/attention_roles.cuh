@@ -65,7 +65,7 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
     if (role.has_work) {
       const ItemParts<kPlan> shape(item, context_.step);
       TreeItem limited = item;
-      context_.limit_to_window(limited, first + lane, phase.variant);
+      context_.limit_to_seen(limited, first + lane, phase.variant);
       const int cached = cached_tokens(limited, context_.step);
       bytes = shape.bytes();
       role.pages = ceil_divide(cached, kKvPageTokens);
@@ -75,7 +75,7 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
       role.whole = cached / kKvPageTokens;
       // Of all pages where there are windows: bits must not depend on how many of them others' reach.
       const int whole =
-          Variant<kPlan>::kWindows ? cached_tokens(item, context_.step) / kKvPageTokens : role.whole;
+          Variant<kPlan>::kHidesKeys ? cached_tokens(item, context_.step) / kKvPageTokens : role.whole;
       role.together = attends_together(item, role.shares, whole);
       role.at_once = role.shares > 4 ? 8 : role.shares > 2 || role.together ? 4 : role.shares;
       role.parts = item.undivided != 0 || !kPolicy.divides_tokens ? 1 : kWorkers / role.at_once;

@@ -7,11 +7,9 @@ namespace soliton::rows {
 
 /// The tiles of a unit. `slot`: the first of the page that it begins in.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(const Variant<kPlan>& variant,
-                                                                              int index, const Role& role,
-                                                                              int query_tile,
-                                                                              const FirstSeen& first_seen,
-                                                                              int unit, int slot) const {
+SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(
+    const Variant<kPlan>& variant, int index, const Role& role, int query_tile, const FirstSeen& first_seen,
+    int first_key, int unit, int slot) const {
   constexpr int kTileBytes = kKv.tile_bytes();
   typename State::Tokens tokens;
   SOLITON_UNROLL
@@ -23,13 +21,20 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(co
   }
   // Of all but the last page all tokens are there.
   const bool in_window =
-      !Variant<kPlan>::kWindows || !warp_any(unit * State::kTogether * kTailTokens < first_seen.larger());
+      !Variant<kPlan>::kHidesKeys || !warp_any(unit * State::kTogether * kTailTokens < first_seen.larger());
   tokens.all_seen = unit < (role.pages - 1) * kPageUnits && in_window;
   tokens.seen = State::kAllSeen;
+  if constexpr (State::kPlaced) {
+    SOLITON_UNROLL
+    for (int i = 0; i < 4 * State::kTogether; ++i) {
+      const int tile = unit * State::kTogether + i / 4;
+      tokens.positions[i / 4][i % 4] = first_key + tile * kTailTokens + State::token(context_.lane, i % 4);
+    }
+  }
   if (tokens.all_seen) return tokens;
   index = soliton::opaque(index);
   TreeItem item = context_.item(index);
-  context_.limit_to_window(item, index, variant);
+  context_.limit_to_seen(item, index, variant);
   const ItemParts<kPlan> shape(item, context_.step);
   const int cached = cached_tokens(item, context_.step);
   tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached && in_window;
@@ -44,12 +49,18 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(co
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i)
         tokens.seen |= State::token(context_.lane, i) < rest ? 0x11u << (8 * t + i) : 0;
-      if constexpr (Variant<kPlan>::kWindows)
+      if constexpr (Variant<kPlan>::kHidesKeys)
         tokens.seen &= ~(0xffu << 8 * t) | first_seen.seen_of(tile, context_.lane) << 8 * t;
     } else if (fresh < shape.tail.count) {
       tokens.keys[t] = role.place + shape.query_bytes() + fresh * kQkv<kPlan>.kv.tile_bytes();
       if constexpr (kKv.e4m3) tokens.fresh |= 1u << t;
       tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
+      if constexpr (State::kPlaced) {
+        SOLITON_UNROLL
+        for (int i = 0; i < 4; ++i)
+          tokens.positions[t][i] =
+              position_of_row((shape.tail.first + fresh) * kTailTokens + State::token(context_.lane, i));
+      }
       tokens.seen |= seen_of_fresh(variant, item, query_tile, (shape.tail.first + fresh) * kTailTokens)
                      << 8 * t;
     } else {  // behind the last tile: nothing of it is seen
@@ -61,13 +72,42 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(co
   return tokens;
 }
 
+/// Of this lane's queries and the item, as the layer sees it.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename QueryState<kPlan>::Places Attention<kPlan>::places_of(const Variant<kPlan>& variant,
+                                                                              int index,
+                                                                              int query_tile) const {
+  typename State::Places places = {};
+  if constexpr (State::kPlaced) {
+    constexpr int kGroup = kPlan.model.group();
+    TreeItem item = context_.item(index);
+    context_.limit_to_seen(item, index, variant);
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+    SOLITON_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      places.head[h] = context_.head_of_model(item.kv_head * kGroup + (query + 8 * h) % kGroup);
+      places.query[h] = context_.position(row_of(query + 8 * h));
+    }
+    places.first_key = item.first_position;
+  }
+  return places;
+}
+
+/// Of a token of a page of the item's new tokens.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int Attention<kPlan>::position_of_new(const Queries& queries, int page, int token) const {
+  const TreeItem item = context_.item(opaque(queries.item));
+  const int row = (item.first_new / kKvPageTokens + page) * kKvPageTokens + token;
+  return position_of_row(row);
+}
+
 /// Of the item's cached tokens.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
     const Variant<kPlan>& variant, int index, int query_tile) const {
-  if constexpr (!Variant<kPlan>::kWindows) return {};
+  if constexpr (!Variant<kPlan>::kHidesKeys) return {};
   TreeItem item = context_.item(index);
-  context_.limit_to_window(item, index, variant);
+  context_.limit_to_seen(item, index, variant);
   const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
   const auto first_of = [&](int query) {
     return variant.first_key(context_.position(row_of(query))) - item.first_position;
@@ -96,7 +136,7 @@ SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_last(const Queries& queries,
   uint32_t seen = 0;
   SOLITON_NO_UNROLL
   for (int tile = 0; tile < State::kPageTiles; ++tile) {
-    uint32_t of_tile = Variant<kPlan>::kWindows ? first_seen.seen_of(tile, context_.lane) : 0xffu;
+    uint32_t of_tile = Variant<kPlan>::kHidesKeys ? first_seen.seen_of(tile, context_.lane) : 0xffu;
     SOLITON_UNROLL
     for (int i = 0; i < 4; ++i) {
       if (tile * kTailTokens + State::token(context_.lane, i) >= rest) of_tile &= ~(0x11u << i);
@@ -120,7 +160,7 @@ SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& va
     for (int h = 0; h < 2; ++h) {
       const int of_query = row_of(query + 8 * h);
       const bool in_window =
-          !Variant<kPlan>::kWindows ||
+          !Variant<kPlan>::kHidesKeys ||
           (end > 0 && variant.first_key(context_.position(of_query)) <= context_.position(row));
       if (row <= of_query && of_query < end && in_window) seen |= 1u << (4 * h + i);
     }

@@ -7,8 +7,10 @@
 namespace soliton::rows {
 
 template <const KernelPlan& kPlan>
+template <class Position>
 SOLITON_DEVICE void QueryState<kPlan>::add_bytes(const unsigned char* shared, const Tokens& tokens,
-                                                 int lane) {
+                                                 const Variant<kPlan>& variant, const Places& places,
+                                                 const Position& position, int lane) {
   float scores[kTogether][2][4] = {};
   const auto is_fresh = [&](int t) { return (tokens.fresh >> t & 1) != 0; };
   if (tokens.fresh == 0) {
@@ -24,7 +26,7 @@ SOLITON_DEVICE void QueryState<kPlan>::add_bytes(const unsigned char* shared, co
       }
     }
   }
-  cap(scores);
+  change(scores, variant, places, position);
   if (!tokens.all_seen) hide(tokens.seen, scores);
   raise_maxima(scores);
   exponentiate(scores);

@@ -318,14 +318,15 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return unpack(load_constant(words), load_constant(words + 1),
                   load_constant(reinterpret_cast<const uint2*>(&at->first_partial)));
   }
-  /// Item `index` as a layer sees it: without the pages before its window.
-  SOLITON_DEVICE void limit_to_window(TreeItem& item, int index, const Variant<kPlan>& variant) const {
-    if constexpr (Variant<kPlan>::kWindows) {
+  /// Item `index` as a layer sees it: without the pages that none of its rows sees.
+  SOLITON_DEVICE void limit_to_seen(TreeItem& item, int index, const Variant<kPlan>& variant) const {
+    if constexpr (Variant<kPlan>::kHidesKeys || Variant<kPlan>::kPlacesScores) {
       const auto* at = reinterpret_cast<const uint2*>(&params.tree.items[index].first_position);
       const uint2 positions = load_constant(at);
       item.first_position = static_cast<int>(positions.x);
       item.least_query = static_cast<int>(positions.y);
-      item = without_unseen(item, step, variant.window());
+      if constexpr (Variant<kPlan>::kHidesKeys)
+        item = without_unseen(item, step, variant.first_key(item.least_query + step));
     }
   }
   /// Position of a row's token; of a row that is not there any that is sound.

@@ -49,7 +49,7 @@ class HeadMerge {
   SOLITON_DEVICE int row() const { return row_; }
   /// Where softmax of layer `layer` starts.
   SOLITON_DEVICE void start(int layer) {
-    if constexpr (Variant<kPlan>::kSinks) {
+    if constexpr (Variant<kPlan>::kStarts) {
       const SoftmaxStart start =
           Variant<kPlan>(layer).start(context_.params.layer_biases, context_.head_of_model(head_));
       maximum_ = start.maximum;

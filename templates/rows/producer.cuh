@@ -55,7 +55,7 @@ class Producer : public ExpertProducer<kPlan> {
     SOLITON_NO_UNROLL
     for (int i = context_.first_item(); i < end; ++i) {
       TreeItem item = context_.item(i);
-      context_.limit_to_window(item, i, variant);
+      context_.limit_to_seen(item, i, variant);
       // Of the last page what is there: tiles of tokens, of keys and of values; or all of it.
       int tiles = ceil_divide(cached_tokens(item, context_.step), kTailTokens);
       if constexpr (kPlan.streams_new_tokens()) tiles = round_up(tiles, kPageTiles);

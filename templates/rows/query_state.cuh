@@ -48,6 +48,16 @@ class QueryState {
   static constexpr int kTogether = kPlan.shares_registers ? 2 : 1;
   static constexpr uint32_t kAllSeen = (1u << kTogether * 8) - 1;
 
+  /// Of this lane's two queries, where scores depend on their places: heads of the model, and positions.
+  static constexpr bool kPlaced = Variant<kPlan>::kPlacesScores;
+  struct Places {
+    int head[2];
+    int query[2];
+    int first_key;  // of the item's first token
+  };
+  /// Positions of this lane's tokens of a tile.
+  using KeyPositions = int[4];
+
   /// Tiles of tokens. Bit 8 t + 4 half + i of `seen`: does query lane / 4 + 8 half see this lane's i-th token of tile t?
   struct Tokens {
     int keys[kTogether];  // offsets in shared memory
@@ -55,6 +65,7 @@ class QueryState {
     uint32_t seen;
     bool all_seen;       // by all lanes
     uint32_t fresh = 0;  // of a cache of bytes: which tiles are the step's own, a bit each
+    KeyPositions positions[kPlaced ? kTogether : 1];
   };
 
   /// Of some tokens that follow one another, the first that this lane's two queries see: those before are outside of their
@@ -74,15 +85,21 @@ class QueryState {
     }
   };
 
-  SOLITON_DEVICE void add(const unsigned char* shared, const Tokens& tokens, int lane) {
+  SOLITON_DEVICE void add(const unsigned char* shared, const Tokens& tokens, const Variant<kPlan>& variant,
+                          const Places& places, int lane) {
+    const auto position = [&](int t, int i) { return kPlaced ? tokens.positions[t][i] : 0; };
     if constexpr (kKv.e4m3) {
-      add_bytes(shared, tokens, lane);
+      add_bytes(shared, tokens, variant, places, position, lane);
     } else {
-      add_parts(shared, tokens, lane);
+      add_parts(shared, tokens, variant, places, position, lane);
     }
   }
 
-  SOLITON_DEVICE void add_parts(const unsigned char* shared, const Tokens& tokens, int lane) {
+  /// `position(t, i)`: of the i-th of this lane's tokens of tile t, where scores depend on their places.
+  template <class Position>
+  SOLITON_DEVICE void add_parts(const unsigned char* shared, const Tokens& tokens,
+                                const Variant<kPlan>& variant, const Places& places, const Position& position,
+                                int lane) {
     float scores[kTogether][2][4] = {};  // of tokens 0 .. 7 and 8 .. 15 of each tile
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
@@ -104,7 +121,7 @@ class QueryState {
         }
       }
     }
-    cap(scores);
+    change(scores, variant, places, position);
     if (!tokens.all_seen) hide(tokens.seen, scores);
     uint4 weights[kTogether][kParts];
     weigh(scores, weights);
@@ -166,18 +183,23 @@ class QueryState {
   }
   /// Makes room for the scores of the next page. All that depends on how large they are is done here: nothing branches
   /// while products are made. `first_seen`: of the page's tokens.
+  template <class Position>
   SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores, const FirstSeen& first_seen,
-                                  int lane) {
-    take_capped(page, scores);
-    if constexpr (Variant<kPlan>::kWindows) {
+                                  const Variant<kPlan>& variant, const Places& places,
+                                  const Position& position, int lane) {
+    take_changed(page, scores, variant, places, position);
+    if constexpr (Variant<kPlan>::kHidesKeys) {
       SOLITON_UNROLL
       for (int t = 0; t < kPageTiles; ++t) hide_tile(first_seen.seen_of(t, lane), scores[t]);
     }
     raise_maxima(scores);
   }
   /// The same of a page of which queries see some tokens: bits of its tiles, as Tokens has them.
-  SOLITON_DEVICE void take_some_scores(const PageScores& page, TileScores& scores, uint32_t seen) {
-    take_capped(page, scores);
+  template <class Position>
+  SOLITON_DEVICE void take_some_scores(const PageScores& page, TileScores& scores, uint32_t seen,
+                                       const Variant<kPlan>& variant, const Places& places,
+                                       const Position& position) {
+    take_changed(page, scores, variant, places, position);
     SOLITON_UNROLL
     for (int t = 0; t < kPageTiles; ++t) hide_tile(seen >> 8 * t, scores[t]);
     raise_maxima(scores);
@@ -209,7 +231,10 @@ class QueryState {
 
  private:
   // byte_tokens.cuh.
-  SOLITON_DEVICE void add_bytes(const unsigned char* shared, const Tokens& tokens, int lane);
+  template <class Position>
+  SOLITON_DEVICE void add_bytes(const unsigned char* shared, const Tokens& tokens,
+                                const Variant<kPlan>& variant, const Places& places, const Position& position,
+                                int lane);
   template <int kTiles>
   SOLITON_DEVICE void score_bytes(const unsigned char* shared, const int (&keys)[kTiles],
                                   float (&scores)[kTiles][2][4], int lane) const;
@@ -259,10 +284,13 @@ class QueryState {
     }
   }
 
-  static SOLITON_DEVICE void take_capped(const PageScores& page, TileScores& scores) {
+  template <class Position>
+  static SOLITON_DEVICE void take_changed(const PageScores& page, TileScores& scores,
+                                          const Variant<kPlan>& variant, const Places& places,
+                                          const Position& position) {
     SOLITON_UNROLL
     for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
-    cap(scores);
+    change(scores, variant, places, position);
   }
   SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
 
@@ -279,13 +307,20 @@ class QueryState {
     return load_matrices<kCoreBytes, kNext>(first, lane);
   }
 
-  template <int kTiles>
-  static SOLITON_DEVICE void cap(float (&scores)[kTiles][2][4]) {
-    if constexpr (Variant<kPlan>::kCaps) {
+  /// As the variant has it.
+  template <int kTiles, class Position>
+  static SOLITON_DEVICE void change(float (&scores)[kTiles][2][4], const Variant<kPlan>& variant,
+                                    const Places& places, const Position& position) {
+    if constexpr (Variant<kPlan>::kChangesScores) {
       SOLITON_UNROLL
       for (int i = 0; i < 8 * kTiles; ++i) {
         float& score = scores[i / 8][i / 4 % 2][i % 4];
-        score = Variant<kPlan>::capped(score);
+        ScorePlace place = {};
+        if constexpr (kPlaced) {
+          const int half = i % 4 / 2;
+          place = {places.head[half], places.query[half], position(i / 8, i / 4 % 2 * 2 + i % 2)};
+        }
+        score = variant.score(score, place);
       }
     }
   }

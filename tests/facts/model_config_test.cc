@@ -6,6 +6,7 @@
 #include <set>
 
 #include "error_of.h"
+#include "models/check.h"
 #include "models/graph.h"
 #include "models/model_tables.h"
 #include "models/strict_yaml.h"
@@ -357,6 +358,22 @@ TEST(ModelConfig, RefusesImpossibleQuantization) {
             refusal(19, "quantization: expected a map of keys, got gptq"));
 }
 
+TEST(ModelConfig, ReadsChunksAndAlibiAndWritesThem) {
+  const ModelFacts facts = facts_of(kGood + "chunks: [8192, 0]\nalibi: 8.0\n");
+  EXPECT_EQ(show_chunks(facts), "[8192, 0]");
+  EXPECT_EQ(first_seen_in_layer(facts, 0, 8191), 0);
+  EXPECT_EQ(first_seen_in_layer(facts, 0, 8192), 8192);
+  EXPECT_EQ(first_seen_in_layer(facts, 1, 8192), 0);
+  const ModelFacts again = facts_of(format_model_config("m", facts, ""));
+  EXPECT_EQ(hash_facts(again), hash_facts(facts));
+  EXPECT_NE(hash_facts(facts_of(kGood + "chunks: 8192\nalibi: 8.0\n")), hash_facts(facts));
+  EXPECT_NE(hash_facts(facts_of(kGood + "chunks: [8192, 0]\n")), hash_facts(facts));
+  EXPECT_EQ(parse_error(kGood + "chunks: [40, -1]\n"),
+            refusal(19, "chunks: expected 0 or an integer from 1 to 4194304, of each layer, got [40, -1]"));
+  EXPECT_EQ(parse_error(kGood + "alibi: 65\n"),
+            refusal(19, "alibi: expected a number above 0 and below 64, got 65"));
+}
+
 TEST(ModelConfig, RefusesImpossibleWindowsAndBiases) {
   const std::string experts = "experts:\n  count: 8\n  per_token: 2\n  ffn: 192\n  renormalised: true\n";
   const ModelFacts facts = facts_of(kGood + "windows: [40, 0, 7]\n" + experts + "  router_bias: true\n");
@@ -367,7 +384,7 @@ TEST(ModelConfig, RefusesImpossibleWindowsAndBiases) {
             refusal(19, "windows: expected 0 or an integer from 1 to 4194304, of each layer, got [40, -1]"));
   EXPECT_EQ(facts_of(kGood + "windows: 40\n").layer_window[1], 40);
   EXPECT_EQ(parse_error(kGood + "windows: a\n"),
-            refusal(19, "windows: expected a window of all layers, or a list of them, got a"));
+            refusal(19, "windows: expected a number of tokens for all layers, or a list of them, got a"));
   EXPECT_NE(parse_error(kGood + experts + "  choice_bias: true\n")
                 .find("experts.choice_bias: expected router_bias where scores are a softmax, got it"),
             std::string::npos);
@@ -398,7 +415,8 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
           19,
           "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
           "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, head_norm_last, sinks, norms, "
-          "norm_offset, windows, activation, kv_bits, max_context, norm_epsilon, embedding_scale, "
+          "norm_offset, windows, chunks, alibi, activation, kv_bits, max_context, norm_epsilon, "
+          "embedding_scale, "
           "residual_scale, attention_scale, attention_soft_cap, logit_scale, logit_soft_cap, "
           "query_scale_beta, query_scale_context, "
           "experts, quantization, rope, got an unknown key"));

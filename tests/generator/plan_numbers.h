@@ -32,6 +32,8 @@ class NumberWalk {
     });
     for (int i = 0; has_windows(facts) && i < facts.num_layers; ++i)
       number(fmt::format("facts.layer_window.{}", i), facts.layer_window[i]);
+    for (int i = 0; has_chunks(facts) && i < facts.num_layers; ++i)
+      number(fmt::format("facts.layer_chunk.{}", i), facts.layer_chunk[i]);
     for (int i = 0; lists_ropes(facts) && i < facts.num_layers; ++i)
       number(fmt::format("facts.layer_rope.{}", i), facts.layer_rope[i]);
     number("rows", rows);
@@ -87,11 +89,12 @@ class NumberWalk {
   }
 
   void layer(const std::string& at, Layer& layer) {
-    auto& [kind, weights, first_norm, window, rope] = layer;
+    auto& [kind, weights, first_norm, window, chunk, rope] = layer;
     number(at + ".kind", kind);
     number(at + ".weights", weights);
     number(at + ".first_norm", first_norm);
     number(at + ".window", window);
+    number(at + ".chunk", chunk);
     number(at + ".rope", rope);
   }
 
@@ -233,7 +236,7 @@ class KernelNumberWalk {
            activation, mixture, router_scale, integers, further] = shape;
     auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias] = mixture;
     numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias);
-    auto& [soft_cap, sinks] = attention;
+    auto& [soft_cap, sinks, alibi] = attention;
     numbers(sinks);
     at_ = "mixture";
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, kv_e4m3, hidden, qkv_bias, o_bias,
@@ -245,8 +248,8 @@ class KernelNumberWalk {
   }
   void layer(Layer& layer) {
     at_ = "layer";
-    auto& [kind, weights, first_norm, window, rope] = layer;
-    numbers(kind, weights, first_norm, window, rope);
+    auto& [kind, weights, first_norm, window, chunk, rope] = layer;
+    numbers(kind, weights, first_norm, window, chunk, rope);
     at_ = "kernel";
   }
   void format(WeightFormat& format) {

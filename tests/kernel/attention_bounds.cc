@@ -3,18 +3,28 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/reference_model.h"
+
 namespace soliton {
 
+namespace {
+
+/// Does the query at `query` see the key at `key`, on its own path? Both are positions.
 bool is_seen(const ModelFacts& facts, int layer, int query, int key) {
   const int window = window_of_layer(facts, layer);
-  return key <= query && (window == 0 || query - key < window);
+  const int chunk = chunk_of_layer(facts, layer);
+  return key <= query && (window == 0 || query - key < window) &&
+         (chunk == 0 || query / chunk == key / chunk);
 }
 
+}  // namespace
+
 BoundedVector attend(const ModelFacts& facts, int layer, const AttentionPrecision& precision,
-                     const BoundedVector& query, int /*head*/, int position, double sink,
-                     const SeenTokens& tokens) {
+                     const BoundedVector& query, int head, int position, double sink,
+                     const SeenTokens& tokens, OwnScore own) {
   const auto head_dim = static_cast<size_t>(facts.head_dim);
   const double scale = attention_scale(facts);
+  const double slope = alibi_slopes(facts)[static_cast<size_t>(head)];
   struct Seen {
     const double* values;
     const double* errors;
@@ -25,7 +35,8 @@ BoundedVector attend(const ModelFacts& facts, int layer, const AttentionPrecisio
   std::vector<Seen> seen;
   double maximum = std::isnan(sink) ? -INFINITY : sink;
   for (int key = 0; key < std::ssize(tokens.keys); ++key) {
-    if (!is_seen(facts, layer, position, key)) continue;
+    const double added = own == nullptr ? 0 : own(position, key);
+    if (!is_seen(facts, layer, position, key) || added == -INFINITY) continue;
     const HeadView& k = tokens.keys[static_cast<size_t>(key)];
     const HeadView& v = tokens.values[static_cast<size_t>(key)];
     double product = 0;
@@ -44,7 +55,9 @@ BoundedVector attend(const ModelFacts& facts, int layer, const AttentionPrecisio
       score = cap * std::tanh(score / cap);
       error += cap * 0x1p-20;
     }
-    error += 8 * kUnit * (std::abs(score) + 1);
+    const double bias = std::abs(added) + slope * (position - key);
+    score += added - slope * (position - key);
+    error += 8 * kUnit * (std::abs(score) + 1) + 0x1p-20 * bias;
     seen.push_back({.values = v.values, .errors = v.errors, .score = {score, error}});
     maximum = std::max(maximum, score);
   }

@@ -51,12 +51,13 @@ struct SeenTokens {
   std::vector<HeadView> values;
 };
 
-/// Does the query at `query` see the key at `key`, on its own path? Both are positions.
-bool is_seen(const ModelFacts& facts, int layer, int query, int key);
+/// A variant beside those of the facts: what is added to the score of a key at a position, of the query at another; minus
+/// infinity where the key is not seen.
+using OwnScore = double (*)(int query, int key);
 
 /// The output [head_dim] of query head `head`. `sink`: its score without a value; NaN: none.
 BoundedVector attend(const ModelFacts& facts, int layer, const AttentionPrecision& precision,
                      const BoundedVector& query, int head, int position, double sink,
-                     const SeenTokens& tokens);
+                     const SeenTokens& tokens, OwnScore own = nullptr);
 
 }  // namespace soliton

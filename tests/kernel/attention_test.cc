@@ -33,7 +33,8 @@ double f16_at(const unsigned char* at) {
 
 class AttentionUnderTest {
  public:
-  explicit AttentionUnderTest(const std::string& name) : kernel_(name, kTestContext, kPages) {
+  explicit AttentionUnderTest(const std::string& name, OwnScore own = nullptr)
+      : kernel_(name, kTestContext, kPages), own_(own) {
     weights_ = random_weights(kernel_.facts(), kWeightSeed);
     fill_pool();
   }
@@ -342,7 +343,7 @@ class AttentionUnderTest {
           const double sink = facts().sinks != 0 ? from_bf16_bits(weights_.layers[0].sinks[head]) : kWhole;
           const BoundedVector outputs =
               attend(facts(), kLayer, precision(kernel), used(kernel, row, position, Part::kQuery, head),
-                     static_cast<int>(head), position, sink, seen);
+                     static_cast<int>(head), position, sink, seen, own_);
           BoundedVector got(head_dim());
           for (size_t d = 0; d < head_dim(); ++d)
             got[d].value = output_at(kernel, row, head * head_dim() + d);
@@ -402,6 +403,7 @@ class AttentionUnderTest {
   }
 
   TreeUnderTest kernel_;
+  OwnScore own_;
   ReferenceWeights weights_;
   std::vector<unsigned char> bytes_;  // of the pool
   std::vector<double> pool_;          // [page][kv_head]{K, V}[token][head_dim]
@@ -430,6 +432,8 @@ Choices choices_of(const ModelFacts& facts) {
           {"cap", facts.attention_soft_cap != 0 ? 1 : 0},
           {"sinks", facts.sinks},
           {"scale", facts.attention_scale != 0 ? 1 : 0},
+          {"chunk", has_chunks(facts) ? 1 : 0},
+          {"alibi", facts.alibi != 0 ? 1 : 0},
           {"bytes", facts.kv_bits == 8 ? 1 : 0},
           {"partial", facts.rope_dims != 0 ? 1 : 0},
           {"normed", facts.head_norm},

@@ -93,7 +93,7 @@ inline std::vector<Key> expected_keys(const TreeSnapshot& tree, int row) {
 /// Of what a query at `position` sees nothing is left out, nor more than a page's tokens that no query sees kept, but for
 /// the last page.
 inline void expect_window(const TreeItem& item, int position, int step, int window) {
-  const TreeItem limited = without_unseen(item, step, window);
+  const TreeItem limited = without_unseen(item, step, first_seen(item.least_query + step, window));
   const int dropped = limited.first_position - item.first_position;
   EXPECT_EQ(dropped % kKvPageTokens, 0);
   EXPECT_EQ(limited.first_page - item.first_page, dropped / kKvPageTokens);
