@@ -117,3 +117,16 @@ soliton_add_attention_kernel(49 256 none scale bytes LONG)
 soliton_add_attention_kernel(50 256 none window chunk cap sinks alibi normed LONG)
 soliton_add_attention_kernel(51 256 scaled window chunk sinks bytes LONG)
 soliton_add_attention_kernel(52 256 scaled cap scale alibi partial LONG)
+
+# With the variant that the page shows how to write, beside two others.
+set(own_variant ${CMAKE_CURRENT_BINARY_DIR}/attention/own_variant.cuh)
+add_custom_command(
+  OUTPUT ${own_variant}
+  COMMAND sed -n [[/^```cpp/,/^```$/ { /^```/!p }]] ${CMAKE_SOURCE_DIR}/templates/ops/README.md > ${own_variant}
+  DEPENDS ${CMAKE_SOURCE_DIR}/templates/ops/README.md
+  VERBATIM)
+soliton_add_attention_kernel(own 64 plain cap sinks)
+target_sources(test-attention-own PRIVATE ${own_variant})
+target_compile_definitions(test-attention-own PRIVATE SOLITON_OWN_VARIANT="${own_variant}")
+# Which others have compiled without it.
+set_target_properties(test-attention-own PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)

@@ -502,5 +502,15 @@ TEST_P(AttentionMatrix, IsThatOfFloat64) {
   for (const int of_rows : {1, 2}) kernel.expect_tree(of_rows);
 }
 
+// The kernel is compiled with the variant that templates/ops/README.md shows.
+TEST(AttentionOfOnesOwn, IsThatOfThePage) {
+  AttentionUnderTest kernel("attention-own", [](int query, int key) {
+    const int distance = query - key;
+    return distance > 100 ? -INFINITY : -0.02 * distance;
+  });
+  for (const int position : {17, 101, 300}) kernel.expect_one_row(position);
+  for (const int of_rows : {1, 2}) kernel.expect_tree(of_rows);
+}
+
 }  // namespace
 }  // namespace soliton
