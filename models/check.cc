@@ -272,8 +272,16 @@ void check_weights(const StatedFacts& stated) {
   if (facts.further_e2m1 != 0) {
     if (facts.further_bits != 4 || facts.weight_bits == 4)
       refuse(&ModelFacts::further_bits, "4 for E2M1, and layers in other bits");
-    if (facts.further_group != 0 || facts.further_minima != 0 || facts.further_block != 0)
-      refuse(&ModelFacts::further_group, "0 for E2M1, whose groups are of 32");
+    if ((facts.further_group != 0 && facts.further_group != kNvfp4Group) || facts.further_minima != 0 ||
+        facts.further_block != 0)
+      refuse(&ModelFacts::further_group, fmt::format("{} for E2M1, or 0, which stands for 32", kNvfp4Group));
+    for (int layer = 0; facts.further_group != 0 && layer < facts.num_layers; ++layer) {
+      if (ffn_of_layer(facts, layer) == kMixture &&
+          (further_of_layer(facts, layer) & (kGateUpMatrix | kDownMatrix)) != 0)
+        refuse(&ModelFacts::further_group, "experts in bf16 beside E2M1 in groups of 16 (NVFP4)");
+    }
+    if (facts.further_group != 0 && facts.lm_head_bits != 16)
+      refuse(&ModelFacts::lm_head_bits, "16 beside E2M1 in groups of 16 (NVFP4)");
   } else if (facts.further_bits != 0) {
     if (facts.further_group == 0) refuse(&ModelFacts::further_group, "one of 16, 32, 64, 128");
     if (facts.further_bits == facts.weight_bits || !has_integers(facts))

@@ -206,17 +206,10 @@ int Graph::reader(int layer, int vector) const {
 }
 
 WeightFormat weight_format(const ModelFacts& facts, int bits) {
-  const bool is_further = bits == facts.further_bits && bits != facts.weight_bits;
-  if (is_further && facts.further_e2m1 != 0) return {.type = WeightType::kE2m1};
+  if (bits == facts.further_bits && bits != facts.weight_bits) return further_format(facts);
   const WeightType type = type_of_bits(bits);
   if (!traits_of(type).has_scales) return {.type = type};
   if (facts.weight_e4m3 != 0) return {.type = WeightType::kE4m3, .group = facts.weight_group};
-  if (is_further) {
-    return {.type = type,
-            .group = facts.further_group,
-            .has_minima = facts.further_minima != 0,
-            .block = facts.further_block};
-  }
   return {.type = type,
           .group = facts.weight_group > 0 ? facts.weight_group : kDefaultGroup,
           .has_zeros = facts.weight_zeros != 0,

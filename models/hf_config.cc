@@ -15,6 +15,7 @@
 #include "models/hf_generation.h"
 #include "models/hf_layers.h"
 #include "models/hf_members.h"
+#include "models/hf_modules.h"
 #include "models/hf_rope.h"
 #include "models/limits.h"
 #include "models/mapped_file.h"
@@ -146,7 +147,8 @@ void state_quantization(const JsonView& config, const std::optional<Quantization
     stated.state(fact, value, std::move(place));
   };
   const ModelFacts none;
-  const bool is_there = quantization.has_value();
+  const bool is_there =
+      quantization && quantization->method != QuantizationMethod::kE2m1;  // see state_modules()
   state(&ModelFacts::weight_bits, is_there ? quantization->bits : none.weight_bits, "bits");
   state(&ModelFacts::weight_group, is_there ? quantization->group_size : none.weight_group, "group size");
   state(&ModelFacts::weight_e4m3, is_there && quantization->method == QuantizationMethod::kFp8, "E4M3");
@@ -256,6 +258,10 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
     for (auto& [fact, place] : stated.places) place.key = rename(place.key);
   }
   check(stated);
+  if (config.quantization && config.quantization->method == QuantizationMethod::kE2m1) {
+    state_modules(*config.quantization, checkpoint_of(family, stated.facts), stated);
+    check(stated);
+  }
   config.facts = stated.facts;
   config.stated = stated;
   config.checkpoint = checkpoint_of(family, config.facts);

@@ -49,7 +49,8 @@ void read_further(const StrictYaml& further, StatedFacts& stated) {
   ModelFacts& facts = stated.facts;
   read_fact(further, "bits", &ModelFacts::further_bits, stated);
   read_flag_if_there(further, "e2m1", &ModelFacts::further_e2m1, stated);
-  if (facts.further_e2m1 == 0) read_fact(further, "group", &ModelFacts::further_group, stated);
+  if (facts.further_e2m1 == 0 || further.has("group"))
+    read_fact(further, "group", &ModelFacts::further_group, stated);
   read_flag_if_there(further, "minima", &ModelFacts::further_minima, stated);
   read_fact_if_there(further, "block", &ModelFacts::further_block, stated);
   if (further.boolean("lm_head")) facts.lm_head_bits = facts.further_bits;
@@ -241,7 +242,8 @@ std::string format_experts(const ModelFacts& facts) {
 std::string format_further(const ModelFacts& facts) {
   if (facts.further_bits == 0) return "";
   std::string text = fmt::format("  further:\n    bits: {}\n", facts.further_bits);
-  text += facts.further_e2m1 != 0 ? "    e2m1: true\n" : fmt::format("    group: {}\n", facts.further_group);
+  if (facts.further_e2m1 != 0) text += "    e2m1: true\n";
+  if (facts.further_group != 0) text += fmt::format("    group: {}\n", facts.further_group);
   if (facts.further_minima != 0) text += "    minima: true\n";
   if (facts.further_block != 0) text += fmt::format("    block: {}\n", facts.further_block);
   text += fmt::format("    lm_head: {}\n", facts.lm_head_bits == facts.further_bits);

@@ -1,4 +1,4 @@
-// Five dialects. Each is read into the members it states, so that two files can be compared member by member
+// Dialects of several writers. Each is read into the members it states, so that two files can be compared member by member
 // before defaults blur what was said.
 #include "models/quantization_config.h"
 
@@ -21,7 +21,8 @@ constexpr const char* kSecondFile = "quantize_config.json";
 constexpr int64_t kMaxBits = 64;
 constexpr std::array kStoredBits = {4, 8};
 constexpr int kFp8Bits = 8;
-constexpr int kNibbleBits = 4;  // of all that AWQ writes
+constexpr int kNibbleBits = 4;  // of all that AWQ writes, and of E2M1
+constexpr int kMxfp4Group = 32;
 constexpr std::array kStoredGroups = {-1, 32, 64, 128};
 constexpr int64_t kMaxGroupSize = 1 << 20;
 constexpr int64_t kOneGroup = -1;
@@ -30,9 +31,12 @@ struct MethodName {
   Method method;
   const char* name;
 };
-constexpr std::array kMethods = {MethodName{Method::kGptq, "gptq"}, MethodName{Method::kAwq, "awq"},
+constexpr std::array kMethods = {MethodName{Method::kGptq, "gptq"},
+                                 MethodName{Method::kAwq, "awq"},
                                  MethodName{Method::kCompressedTensors, "compressed-tensors"},
-                                 MethodName{Method::kFp8, "fp8"}, MethodName{Method::kFp8, "modelopt"}};
+                                 MethodName{Method::kFp8, "fp8"},
+                                 MethodName{Method::kFp8, "modelopt"},
+                                 MethodName{Method::kE2m1, "quark"}};
 
 /// A member that may be absent, and where it is or would be.
 template <class T>
@@ -59,6 +63,7 @@ struct Stated {
   Member<bool> act_order;
   Member<bool> lm_head;
   Member<ZeroFormat> zeros;
+  ModuleRules modules = {};
 };
 
 std::optional<bool> optional_boolean(const JsonView& view) {
@@ -121,7 +126,7 @@ Method read_method(const JsonView& view) {
   for (const MethodName& known : kMethods) {
     if (name == known.name) return known.method;
   }
-  throw unsupported(view, "\"gptq\", \"awq\", \"compressed-tensors\", \"fp8\" or \"modelopt\"");
+  throw unsupported(view, "\"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", \"modelopt\" or \"quark\"");
 }
 
 /// A table of 16 floats, and scales that are floats too: no integers with scales of f16 have such values exactly.
@@ -187,6 +192,31 @@ void state_fp8(Stated& stated, bool lm_head) {
   stated.group_size.value = kE4m3Group;
   stated.symmetric.value = true;
   stated.lm_head.value = lm_head;
+}
+
+constexpr std::string_view kRegexMark = "re:";
+
+/// Of a list of names of layers; those with the mark are expressions, others as `kind` has it.
+std::vector<ModulePattern> read_patterns(const JsonView& list, PatternKind kind) {
+  std::vector<ModulePattern> patterns;
+  if (list.is_null()) return patterns;
+  for (size_t i = 0; i < list.array_size(); ++i) {
+    const JsonView view = list[i];
+    std::string_view text = view.string();
+    const bool is_regex = text.starts_with(kRegexMark);
+    if (is_regex) text.remove_prefix(kRegexMark.size());
+    patterns.emplace_back(is_regex ? PatternKind::kRegex : kind, std::string(text), view);
+  }
+  return patterns;
+}
+
+/// In E2M1, in groups of 16 (NVFP4) or 32 (MXFP4), but for what `left_out` names.
+void state_e2m1(Stated& stated, int group_size, std::vector<ModulePattern> left_out) {
+  stated.method.value = Method::kE2m1;
+  stated.bits.value = kNibbleBits;
+  stated.group_size.value = group_size;
+  stated.symmetric.value = true;
+  for (ModulePattern& pattern : left_out) stated.modules.rules.push_back({.pattern = std::move(pattern)});
 }
 
 /// Which layers are not, tensors say; lm_head never is.
@@ -261,14 +291,36 @@ void read_float_group(const JsonView& group) {
   if (!optional_boolean(symmetric).value_or(true)) throw unsupported(symmetric, "true");
 }
 
+/// Floats of 4 bits. How inputs were to be rounded does not matter.
+void read_e2m1_group(const JsonView& root, const JsonView& group, int group_size, Stated& stated) {
+  expect_null(group["output_activations"]);
+  const JsonView weights = group["weights"];
+  if (weights["num_bits"].integer(1, kMaxBits) != kNibbleBits) throw unsupported(weights["num_bits"], "4");
+  expect_only(weights["type"], "float");
+  expect_only(weights["strategy"], group_size == kNvfp4Group ? "tensor_group" : "group");
+  if (weights["group_size"].integer(kOneGroup, kMaxGroupSize) != group_size)
+    throw unsupported(weights["group_size"], fmt::format("{}", group_size));
+  if (!optional_boolean(weights["symmetric"]).value_or(true)) throw unsupported(weights["symmetric"], "true");
+  if (optional_boolean(weights["dynamic"]).value_or(false)) throw unsupported(weights["dynamic"], "false");
+  state_e2m1(stated, group_size, read_patterns(root["ignore"], PatternKind::kName));
+  const JsonView targets = group["targets"];
+  const auto is_all = [](const ModulePattern& target) { return target.matches("Linear"); };
+  stated.modules.targets = read_patterns(targets, PatternKind::kName);
+  if (std::ranges::any_of(stated.modules.targets, is_all)) stated.modules.targets.clear();
+}
+
 void read_compressed_tensors(const JsonView& root, Stated& stated) {
   const std::string& format = root["format"].string();
   const bool is_fp8 = format == "float-quantized" || format == "naive-quantized";
-  if (!is_fp8 && format != "pack-quantized") {
-    throw unsupported(root["format"], "\"pack-quantized\", \"float-quantized\" or \"naive-quantized\"");
+  const bool is_nvfp4 = format == "nvfp4-pack-quantized";
+  const bool is_e2m1 = is_nvfp4 || format == "mxfp4-pack-quantized";
+  if (!is_fp8 && !is_e2m1 && format != "pack-quantized") {
+    throw unsupported(root["format"],
+                      "\"pack-quantized\", \"float-quantized\", \"naive-quantized\", "
+                      "\"nvfp4-pack-quantized\" or \"mxfp4-pack-quantized\"");
   }
   expect_only(root["quantization_status"], "compressed");
-  if (!is_fp8) expect_null(root["kv_cache_scheme"]);
+  if (!is_fp8 && !is_e2m1) expect_null(root["kv_cache_scheme"]);
   expect_empty(root["transform_config"], "no transforms");
   const JsonView sparsity = root["sparsity_config"];
   if (!sparsity.is_null() && !sparsity.object().empty()) expect_only(sparsity["format"], "dense");
@@ -279,6 +331,7 @@ void read_compressed_tensors(const JsonView& root, Stated& stated) {
     read_float_group(group);
     return state_fp8(stated, !names_lm_head(root["ignore"]));
   }
+  if (is_e2m1) return read_e2m1_group(root, group, is_nvfp4 ? kNvfp4Group : kMxfp4Group, stated);
   expect_null(group["input_activations"]);
   expect_null(group["output_activations"]);
   const JsonView weights = group["weights"];
@@ -295,9 +348,44 @@ void read_compressed_tensors(const JsonView& root, Stated& stated) {
 /// What modelopt writes, into config.json or, with other names, into a file of its own.
 void read_modelopt(const JsonView& root, Stated& stated) {
   const JsonView algorithm = root["quant_algo"];
-  if (algorithm.string() != "FP8") throw unsupported(algorithm, "\"FP8\"");
-  const JsonView ignore = root["ignore"];
-  state_fp8(stated, !names_lm_head(ignore.is_null() ? root["exclude_modules"] : ignore));
+  const JsonView ignore = root["ignore"].is_null() ? root["exclude_modules"] : root["ignore"];
+  if (algorithm.string() == "NVFP4") {
+    const JsonView size = root["group_size"];
+    if (!size.is_null() && size.integer(1, kMaxGroupSize) != kNvfp4Group)
+      throw unsupported(size, fmt::format("{}", kNvfp4Group));
+    return state_e2m1(stated, kNvfp4Group, read_patterns(ignore, PatternKind::kWildcards));
+  }
+  if (algorithm.string() != "FP8") throw unsupported(algorithm, "\"FP8\" or \"NVFP4\"");
+  state_fp8(stated, !names_lm_head(ignore));
+}
+
+/// What quark writes. Single layers may have the same weights as all others, and something of their own for what they put out,
+/// which goes into the cache.
+void read_quark(const JsonView& root, Stated& stated) {
+  const JsonView global = root["global_quant_config"];
+  const JsonView weight = global["weight"];
+  const auto require_only = [&](const char* member, const char* only) {
+    if (weight[member].string() != only) throw unsupported(weight[member], in_quotes(only));
+  };
+  require_only("dtype", "fp4");
+  require_only("qscheme", "per_group");
+  require_only("scale_format", "e8m0");
+  if (weight["group_size"].integer(kOneGroup, kMaxGroupSize) != kMxfp4Group)
+    throw unsupported(weight["group_size"], fmt::format("{}", kMxfp4Group));
+  if (optional_boolean(weight["is_dynamic"]).value_or(false))
+    throw unsupported(weight["is_dynamic"], "false");
+  expect_null(global["output_tensors"]);
+  expect_null(global["bias"]);
+  expect_empty(root["layer_type_quant_config"], "no types of layers of their own");
+  const JsonView layers = root["layer_quant_config"];
+  if (!layers.is_null()) {
+    for (const auto& [name, own] : layers.object().items()) {
+      if (layers[name]["weight"].object() != weight.object())
+        throw unsupported(layers[name]["weight"], "weights as global_quant_config has them");
+    }
+  }
+  if (!root["export"].is_null()) expect_only(root["export"]["weight_format"], "real_quantized");
+  state_e2m1(stated, kMxfp4Group, read_patterns(root["exclude"], PatternKind::kWildcards));
 }
 
 /// Reads what `root` states; where it names no method, that is `fallback`, if there is one.
@@ -311,6 +399,7 @@ Stated read_stated(const JsonView& root, std::optional<Method> fallback) {
   if (method == Method::kAwq) read_awq(root, stated);
   if (method == Method::kCompressedTensors) read_compressed_tensors(root, stated);
   if (method == Method::kFp8) name.string() == "fp8" ? read_fp8(root, stated) : read_modelopt(root, stated);
+  if (method == Method::kE2m1) read_quark(root, stated);
   return stated;
 }
 
@@ -350,7 +439,8 @@ QuantizationConfig finish(const Stated& stated, std::string file) {
           .act_order = stated.act_order.value.value_or(false),
           .lm_head = stated.lm_head.value.value_or(false),
           .zeros = stated.zeros.value.value_or(method == Method::kGptq ? ZeroFormat::kV1 : ZeroFormat::kV2),
-          .file = std::move(file)};
+          .file = std::move(file),
+          .modules = stated.modules};
 }
 
 /// modelopt's, if it is there.

@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "layout/weight_format.h"
+#include "models/module_rules.h"
 #include "models/strict_json.h"
 
 namespace soliton {
 
 /// Who wrote the checkpoint, which decides the tensors' names, shapes and nibble order. kFp8: weights in E4M3, whoever wrote them.
-/// kRounded: nobody, its floats are rounded as they are loaded, see weight_rounding.h.
-enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf, kFp8, kRounded };
+/// kE2m1: weights in MXFP4 or NVFP4, likewise. kRounded: nobody, its floats are rounded as they are loaded, see
+/// weight_rounding.h.
+enum class QuantizationMethod { kGptq, kAwq, kCompressedTensors, kGguf, kFp8, kE2m1, kRounded };
 
 /// What GPTQ stores for a zero point: the zero less one, or the zero itself.
 enum class ZeroFormat { kV1, kV2 };
@@ -39,13 +41,14 @@ struct QuantizationConfig {
 
   Method method{};
   int bits = 4;
-  int group_size = -1;                 // inputs that share a scale: 32, 64, 128, or -1 for all of a row
-  bool symmetric = true;               // every zero point is 8
-  bool act_order = false;              // GPTQ's desc_act: groups take inputs in an order that tensors give
-  bool lm_head = false;                // whether lm_head is among the layers meant to be quantised
-  ZeroFormat zeros = ZeroFormat::kV2;  // kV1 in GPTQ alone
-  std::string file;                    // where it was read, for messages
+  int group_size = -1;     // inputs that share a scale: 32, 64, 128, or -1 for all of a row; kE2m1: 16 or 32
+  bool symmetric = true;   // every zero point is 8
+  bool act_order = false;  // GPTQ's desc_act: groups take inputs in an order that tensors give
+  bool lm_head = false;    // whether lm_head is among the layers meant to be quantised
+  ZeroFormat zeros = ZeroFormat::kV2;         // kV1 in GPTQ alone
+  std::string file;                           // where it was read, for messages
   std::optional<MatrixFormats> formats = {};  // kGguf alone
+  ModuleRules modules = {};                   // kE2m1 alone: which linear layers are quantised
 
   /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`, or where neither is
   /// there hf_quant_config.json, as modelopt writes it.

@@ -91,7 +91,7 @@ WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
   const bool is_further =
       is_once ? facts.lm_head_bits == facts.further_bits
               : (further_of_layer(facts, static_cast<int>(layer - plan.layers.begin())) & role) != 0;
-  if (is_further && facts.further_e2m1 != 0) return {.type = WeightType::kE2m1};
+  if (is_further && facts.further_e2m1 != 0) return {.type = WeightType::kE2m1, .group = facts.further_group};
   if (is_further) {
     return {.type = type_of_bits(facts.further_bits),
             .group = facts.further_group,
@@ -110,7 +110,8 @@ WeightFormat expected_format(const Plan& plan, const PlanPhase& phase) {
 }
 
 std::string format_text(const WeightFormat& format) {
-  if (!format.has_scales()) return format.type == WeightType::kBf16 ? "bf16" : "E2M1";
+  if (!format.has_scales())
+    return format.type == WeightType::kBf16 ? "bf16" : format.has_factors() ? "E2M1 in groups of 16" : "E2M1";
   if (format.has_float_scales()) return fmt::format("E4M3 in groups of {}", format.group);
   return fmt::format("integers of {} bits in groups of {}{}{}{}", format.bits(), format.group,
                      format.has_zeros ? " with zeros" : "", format.has_minima ? " with minima" : "",

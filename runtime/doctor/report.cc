@@ -98,7 +98,7 @@ std::vector<FoundModel> look_for_models(const fs::path& folder, const std::optio
 FoundModel describe_facts(const std::string& name, const ModelFacts& facts,
                           const std::optional<DeviceInfo>& device) {
   return {.name = name,
-          .weight_bits = facts.weight_bits,
+          .weight_bits = facts.further_e2m1 != 0 ? facts.further_bits : facts.weight_bits,
           .weight_bytes = device_weight_bytes(facts),
           .token_bytes = context_token_bytes(facts),
           .max_context = facts.max_context,

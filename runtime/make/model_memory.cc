@@ -86,6 +86,7 @@ int64_t device_bytes(const ModelFacts& facts, int32_t context) {
 
 std::vector<SmallerFormat> smaller_formats(const ModelFacts& facts) {
   std::vector<SmallerFormat> formats;
+  if (facts.further_e2m1 != 0) return formats;  // it has as few
   const auto add = [&](const char* name, const ModelFacts& smaller) {
     if (device_weight_bytes(smaller) < device_weight_bytes(facts) && can_be_generated(smaller))
       formats.push_back({name, smaller});

@@ -66,6 +66,11 @@ void HostMatrix::read(int64_t first, int count, float* values) const {
 void HostMatrix::read_stored(int64_t first, int count, float* values) const {
   if (integers_) return read_integers(first, count, values);
   if (rounded_bits_ != 16) return read_rounded(first, count, values);
+  if (floats_.e2m1() != E2m1Kind::kNone) {
+    for (int row = 0; row < count; ++row)
+      floats_.read_floats(first + row * step_, 0, all_columns_, values + row * all_columns_);
+    return;
+  }
   std::vector<uint16_t> bits(static_cast<size_t>(count * all_columns_));
   std::vector<int64_t> rows;
   for (int row = 0; row < count; ++row) rows.push_back(first + row * step_);

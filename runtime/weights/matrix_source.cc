@@ -14,6 +14,11 @@ constexpr int64_t kNoRow = -1;
 
 }  // namespace
 
+float MatrixSource::factor_of(int packed) const {
+  int64_t row = source_row_of(packed / kTileRows, packed % kTileRows);
+  return part_of(row).floats.factor();
+}
+
 const std::vector<int32_t>& MatrixSource::order() const {
   static const std::vector<int32_t> kNatural;
   return parts_[0].integers ? parts_[0].integers->order() : kNatural;
@@ -94,13 +99,19 @@ void MatrixSource::pack_floats(int tile, std::byte* bytes) const {
 }
 
 void MatrixSource::pack_codes(int tile, std::byte* bytes) const {
-  E2m1Tile rows(stored_columns());
+  E2m1Tile rows(stored_columns(), parts_[0].floats.group());
   for (int r = 0; r < kTileRows; ++r) {
     int64_t row = source_row_of(tile, r);
     if (row == kNoRow) continue;
     const LinearTensors& part = part_of(row);
-    part.floats.read_codes(row, part.first_column, stored_columns(), rows.row_codes(r),
-                           rows.row_exponents(r));
+    part.floats.read_codes(row, part.first_column, stored_columns(), rows.row_codes(r), rows.row_scales(r));
+    if (!matrix_.format.has_factors()) continue;
+    for (int g = 0; g < rows.num_groups; ++g) {
+      uint8_t& scale = rows.row_scales(r)[g];
+      const int columns = std::min(rows.group, rows.columns - g * rows.group);
+      if (scale == 0) std::fill_n(rows.row_codes(r) + g * rows.group, columns, uint8_t{0});
+      scale = nvfp4_scale(scale);
+    }
   }
   pack_tile(rows, matrix_.stored_columns(), bytes);
 }

@@ -24,6 +24,9 @@ class MatrixSource {
   bool has_bias() const { return parts_[0].bias != nullptr; }
   void read_biases(std::span<float> biases) const;
 
+  /// What the sum of a packed row is multiplied by beside the scales of its groups: see FloatRows::factor().
+  float factor_of(int packed) const;
+
   /// Packs tile `tile` to `bytes`. Thread-safe.
   void pack(int tile, std::byte* bytes) const;
 

@@ -207,9 +207,13 @@ class TensorFinder {
       check_integers(*linear.integers, name);
     } else {
       linear.floats = FloatRows(source_, name, rows);
-      if (linear.floats.is_mxfp4() != (matrix.format.type == WeightType::kE2m1)) {
-        throw mismatch(name, "expected weights in {}, as the config says, got others",
-                       linear.floats.is_mxfp4() ? "bf16" : "MXFP4");
+      const E2m1Kind expected = matrix.format.has_factors()               ? E2m1Kind::kNvfp4
+                                : matrix.format.type == WeightType::kE2m1 ? E2m1Kind::kMxfp4
+                                                                          : E2m1Kind::kNone;
+      constexpr const char* kNames[] = {"bf16", "MXFP4", "NVFP4"};
+      if (linear.floats.e2m1() != expected) {
+        throw mismatch(name, "expected weights in {}, as the config says, got {}",
+                       kNames[static_cast<int>(expected)], kNames[static_cast<int>(linear.floats.e2m1())]);
       }
     }
     linear.bias = find_bias(matrix, linear, rows, name);

@@ -265,18 +265,22 @@ void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byt
 
 void pack_tile(const E2m1Tile& rows, int padded, std::byte* tile) {
   constexpr int kLaneWords = 2;
-  for (int begin = 0; begin < padded; begin += kColumnBlock, tile += kE2m1BlockBytes) {
+  const int block_groups = kColumnBlock / rows.group;
+  for (int begin = 0; begin < padded;
+       begin += kColumnBlock, tile += kE2m1CodeBytes + kTileRows * block_groups) {
     for (int lane = 0; lane < kWarpLanes; ++lane) {
       for (int mma = 0; mma < kLaneWords; ++mma) {
         const uint32_t word = e2m1_word(rows, begin, mma, lane);
         std::memcpy(tile + (lane * kLaneWords + mma) * sizeof word, &word, sizeof word);
       }
     }
-    const int group = begin / E2m1Tile::kGroup;
-    for (int row = 0; row < kTileRows; ++row) {
-      const uint8_t exponent =
-          group < rows.num_groups ? rows.exponents[static_cast<size_t>(row) * rows.num_groups + group] : 0;
-      std::memcpy(tile + kE2m1CodeBytes + row % 8 * 2 + row / 8, &exponent, 1);
+    for (int i = 0; i < block_groups; ++i) {
+      const int group = begin / rows.group + i;
+      for (int row = 0; row < kTileRows; ++row) {
+        const uint8_t scale =
+            group < rows.num_groups ? rows.scales[static_cast<size_t>(row) * rows.num_groups + group] : 0;
+        std::memcpy(tile + kE2m1CodeBytes + i * kTileRows + row % 8 * 2 + row / 8, &scale, 1);
+      }
     }
   }
 }

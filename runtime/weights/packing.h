@@ -54,24 +54,25 @@ void pack_tile(const IntegerTile& rows, int group, WeightFormat format, int padd
 /// scales of all behind them. `tile` takes tile_bytes(format, rows.columns) bytes.
 void pack_part(const IntegerTile& rows, int group, WeightFormat format, std::byte* tile);
 
-/// 16 rows of E2M1 with exponents. Rows that are not there have zeros for everything.
+/// 16 rows of E2M1 with scales. Rows that are not there have zeros for everything.
 struct E2m1Tile {
-  explicit E2m1Tile(int columns)
+  /// `group`: columns that share a scale, 32, or 16 of NVFP4.
+  explicit E2m1Tile(int columns, int group = 32)
       : columns(columns),
-        num_groups((columns + kGroup - 1) / kGroup),
+        group(group),
+        num_groups((columns + group - 1) / group),
         codes(static_cast<size_t>(kTileRows) * columns),
-        exponents(static_cast<size_t>(kTileRows) * num_groups) {}
-
-  static constexpr int kGroup = 32;  // columns that share a scale
+        scales(static_cast<size_t>(kTileRows) * num_groups) {}
 
   uint8_t* row_codes(int row) { return codes.data() + static_cast<size_t>(row) * columns; }
-  uint8_t* row_exponents(int row) { return exponents.data() + static_cast<size_t>(row) * num_groups; }
+  uint8_t* row_scales(int row) { return scales.data() + static_cast<size_t>(row) * num_groups; }
 
   int columns;
+  int group;
   int num_groups;
   std::vector<uint8_t> codes;  // [kTileRows][columns]: sign, two bits of exponent, one of mantissa
-  std::vector<uint8_t>
-      exponents;  // [kTileRows][num_groups], of scales 2^(exponent - 127), kMostE2m1Exponent at most
+  /// [kTileRows][num_groups]: exponents of scales 2^(exponent - 127), kMostE2m1Exponent at most; of NVFP4 nvfp4_scale().
+  std::vector<uint8_t> scales;
 };
 
 /// Packs one tile. `tile` takes tile_bytes() bytes of that format.

@@ -23,7 +23,10 @@ namespace {
 
 constexpr uint16_t kBf16One = 0x3f80;
 constexpr float kInitialDeviation = 0.02f;  // of transformers' random initialisation
-constexpr size_t kStagingBytes = 64 << 20;  // packed and uploaded at a time
+constexpr float kMostE2m1 = 6;
+constexpr uint8_t kRandomNvfp4Scale = 0x60;  // of each group: an E4M3,
+constexpr float kRandomNvfp4Value = 32;      // and what it stands for
+constexpr size_t kStagingBytes = 64 << 20;   // packed and uploaded at a time
 
 /// One tile to pack: where its bytes go, and what they come from.
 struct TileJob {
@@ -90,6 +93,34 @@ class Packer {
       const int rows = model_.matrices[op.matrix].stored_tiles() * kTileRows;
       const auto of_layer = biases.subspan(static_cast<size_t>(layer) * places.words(), places.words());
       sources_[op.matrix].at(layer).read_biases(of_layer.subspan(first, rows));
+    });
+  }
+
+  /// See FactorOf.
+  void read_factors(std::span<float> biases) const {
+    const LayerBiases places = layer_biases(model_.facts);
+    if (places.num_factors == 0) return;
+    const int queries = model_.facts.num_heads * model_.facts.head_dim;
+    const int rotary = rotary_heads(model_.facts) * model_.facts.head_dim;
+    graph_.for_each_op([&](const GraphOp& op, int layer) {
+      if (op.matrix == kNone || layer == model_.facts.num_layers || op.output == OutputKind::kRouter) return;
+      const MatrixSource& source = sources_[op.matrix].at(layer);
+      const auto factors =
+          biases.subspan(static_cast<size_t>(layer) * places.words() + places.factors(), kNumFactors);
+      const auto put = [&](FactorOf of, int row) {
+        factors[of] =
+            graph_.matrices[op.matrix].format.has_factors() ? kNvfp4Unit * source.factor_of(row) : 1;
+      };
+      if (op.output == OutputKind::kRotary) {
+        put(kFactorOfQ, 0);
+        put(kFactorOfK, queries);
+        put(kFactorOfV, rotary);
+      } else if (op.output == OutputKind::kSwiglu) {
+        put(kFactorOfGate, 0);
+        put(kFactorOfUp, kTileRows / 2);
+      } else {
+        put(op.appends ? kFactorOfO : kFactorOfDown, 0);
+      }
     });
   }
 
@@ -239,6 +270,7 @@ std::vector<float> gather_layer_biases(const ModelTensors& tensors, const Packer
                                        const ModelFacts& facts) {
   std::vector<float> biases(static_cast<size_t>(model_tables(facts).layer_biases));
   packer.read_layer_biases(biases);
+  packer.read_factors(biases);
   for (size_t layer = 0; layer < tensors.sinks.size(); ++layer) {
     const LayerBiases places = layer_biases(facts);
     float* const sinks = biases.data() + layer * places.words() + places.sinks();
@@ -355,8 +387,9 @@ int fill_matrix(const Library& library, const PackedMatrix& matrix, void* pages,
     return library.fill_random(pages, static_cast<size_t>(bytes / 2), bound, seed,
                                {tile / 2, card, num_cards});
   }
-  constexpr float kMostE2m1 = 6;
-  const int exponent = 127 + static_cast<int>(std::floor(std::log2(bound / kMostE2m1)));
+  const int exponent = matrix.format.has_factors()
+                           ? nvfp4_scale(kRandomNvfp4Scale)
+                           : 127 + static_cast<int>(std::floor(std::log2(bound / kMostE2m1)));
   constexpr float kE4m3Deviation = 108;                                    // of random codes
   const float half = static_cast<float>(1 << (matrix.format.bits() - 1));  // of the values
   const float of_groups = matrix.format.block > 0 ? kRandomBlockScale : 1;
@@ -385,6 +418,16 @@ std::vector<uint16_t> random_head_norms(const ModelFacts& facts, uint64_t seed) 
 std::vector<float> random_biases(int64_t count, float bound, uint64_t seed) {
   std::vector<float> biases;
   for (int64_t i = 0; i < count; ++i) biases.push_back(bound * random_unit(static_cast<uint64_t>(i), ~seed));
+  return biases;
+}
+
+/// Those of LayerBiases, whose factors are such that weights are within `bound`.
+std::vector<float> random_layer_biases(const ModelFacts& facts, float bound, uint64_t seed) {
+  std::vector<float> biases = random_biases(model_tables(facts).layer_biases, bound, seed);
+  const LayerBiases places = layer_biases(facts);
+  for (int layer = 0; places.num_factors > 0 && layer < facts.num_layers; ++layer)
+    std::fill_n(biases.begin() + int64_t{layer} * places.words() + places.factors(), kNumFactors,
+                kNvfp4Unit * bound / (kMostE2m1 * kRandomNvfp4Value));
   return biases;
 }
 
@@ -462,7 +505,7 @@ DeviceWeights make_random_weights(const KernelLibrary& library, uint64_t seed, i
   const ModelTables tables = model_tables(facts);
   weights.qkv_biases = upload(library, random_biases(tables.qkv_biases, bound, seed));
   weights.router_biases = upload(library, random_biases(tables.router_biases, bound, seed + 1));
-  weights.layer_biases = upload(library, random_biases(tables.layer_biases, bound, seed + 2));
+  weights.layer_biases = upload(library, random_layer_biases(facts, bound, seed + 2));
   if (facts.weight_order != 0) {
     const std::vector<int32_t> positions =
         make_positions(facts, [](int, int) { return std::vector<int32_t>{}; });

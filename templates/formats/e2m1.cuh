@@ -1,5 +1,5 @@
-// Weights in E2M1 with a power of two for each row and 32 columns (MXFP4): they become bf16, which holds them exactly, and are
-// multiplied as such; see layout/weight_format.h.
+// Weights in E2M1 with a power of two for each row and 32 columns (MXFP4), or with an E4M3 for each row and 16 columns (NVFP4):
+// they become bf16, which holds them exactly, and are multiplied as such; see layout/weight_format.h.
 #pragma once
 
 #include "formats/bf16.cuh"
@@ -21,8 +21,50 @@ SOLITON_DEVICE uint32_t e2m1_scale(uint32_t exponent) {
   return exponent * kPair + 126 * kPair;
 }
 
+/// What a lane has of 32 columns of rows lane / 4 and lane / 4 + 8, times the rows' scales: two bf16 each.
+SOLITON_DEVICE BlockOperands scaled_e2m1(const unsigned char* block, int lane, uint32_t lower,
+                                         uint32_t upper) {
+  const uint2 codes = load_shared(reinterpret_cast<const uint2*>(block) + lane);
+  const auto scaled = [&](uint32_t word) {
+    const uint4 all = spread_e2m1(word);
+    return make_uint4(multiply_bf16(all.x, lower), multiply_bf16(all.y, upper), multiply_bf16(all.z, lower),
+                      multiply_bf16(all.w, upper));
+  };
+  return {scaled(codes.x), scaled(codes.y)};
+}
+
+/// 2^119 times the scale whose byte is `scale`, see nvfp4_scale(), as two bf16: so that of all codes and scales no product leaves
+/// bf16's range, nor loses a bit.
+SOLITON_DEVICE uint32_t nvfp4_scale_pair(uint32_t scale) {
+  constexpr uint32_t kPair = 0x00100010u;  // the last bit of a byte, of mantissas of bf16
+  constexpr uint32_t kExponents = (127 + 119 - 9) * 0x00800080u;
+  return scale * kPair + kExponents;
+}
+
+/// NVFP4: operands are code times scale / kNvfp4Unit, exactly, in any kernel.
 template <WeightFormat kFormat>
-requires(kFormat.type == WeightType::kE2m1) struct Gemv<kFormat> : Gemv<WeightFormat{}> {
+requires(kFormat.has_factors()) struct Gemv<kFormat> : Gemv<WeightFormat{}> {
+  using Bf16 = Gemv<WeightFormat{}>;
+
+  static SOLITON_DEVICE void multiply_block(Bf16::Sums& sums, int /*block*/, const unsigned char* weights,
+                                            uint4 x, int lane) {
+    const BlockOperands operands = load(weights, lane);
+    mma_bf16(sums.value[0], operands.first, make_uint2(x.x, x.y));
+    mma_bf16(sums.value[1], operands.second, make_uint2(x.z, x.w));
+  }
+
+  /// A lane's eight columns are of one group: quads 0 and 1 have the first.
+  static SOLITON_DEVICE BlockOperands load(const unsigned char* block, int lane) {
+    const uint32_t scales = load_shared(reinterpret_cast<const uint16_t*>(block + kE2m1CodeBytes) +
+                                        lane % 4 / 2 * (kTileRows / 2) + lane / 4);
+    return scaled_e2m1(block, lane, nvfp4_scale_pair(scales & 0xff), nvfp4_scale_pair(scales >> 8));
+  }
+};
+
+/// MXFP4.
+template <WeightFormat kFormat>
+requires(kFormat.type == WeightType::kE2m1 && !kFormat.has_factors()) struct Gemv<kFormat>
+    : Gemv<WeightFormat{}> {
   using Bf16 = Gemv<WeightFormat{}>;
 
   /// x is so many times as large as it is, and codes 2^-126 times, so that neither their products nor these times a scale
@@ -61,16 +103,8 @@ requires(kFormat.type == WeightType::kE2m1) struct Gemv<kFormat> : Gemv<WeightFo
 
   /// Operands of kernels of several rows: exact, scales included.
   static SOLITON_DEVICE BlockOperands load(const unsigned char* block, int lane) {
-    const uint2 codes = load_shared(reinterpret_cast<const uint2*>(block) + lane);
     const uint32_t exponents = load_exponents(block, lane);
-    const uint32_t lower = e2m1_scale(exponents & 0xff);
-    const uint32_t upper = e2m1_scale(exponents >> 8);
-    const auto scaled = [&](uint32_t word) {
-      const uint4 all = spread_e2m1(word);
-      return make_uint4(multiply_bf16(all.x, lower), multiply_bf16(all.y, upper), multiply_bf16(all.z, lower),
-                        multiply_bf16(all.w, upper));
-    };
-    return {scaled(codes.x), scaled(codes.y)};
+    return scaled_e2m1(block, lane, e2m1_scale(exponents & 0xff), e2m1_scale(exponents >> 8));
   }
 
  private:

@@ -1,10 +1,23 @@
-// What a layer adds beside its matrices, in LaunchParams::layer_biases: biases of linear layers but those of q, k and v, and
-// scores of sinks. Shared by who loads them and kernels.
+// What a layer has beside its matrices, in LaunchParams::layer_biases: biases of linear layers but those of q, k and v, scores
+// of sinks, and what sums of its linear layers are multiplied by. Shared by who loads them and kernels.
 #pragma once
 
 #include "layout/page.h"
 
 namespace soliton {
+
+/// Linear layers whose sums have a factor in formats that have one beside the scales of groups (NVFP4), kNvfp4Unit times the
+/// checkpoint's; of those in bf16 it is 1. Rows of a tile belong to one, or the upper half of them to up and the others to gate.
+enum FactorOf : int {
+  kFactorOfQ,
+  kFactorOfK,
+  kFactorOfV,
+  kFactorOfO,
+  kFactorOfGate,
+  kFactorOfUp,
+  kFactorOfDown
+};
+constexpr int kNumFactors = 8;  // with one to fill whole loads of 4
 
 /// How many floats there are of each, one behind the other in this order; 0: the model has none. Whole loads of 4.
 struct LayerBiases {
@@ -12,13 +25,17 @@ struct LayerBiases {
   int num_o = 0;        // [hidden]
   int num_gate_up = 0;  // [experts][packed rows of one]
   int num_down = 0;     // [experts][hidden]
+  int num_factors = 0;  // kNumFactors, by FactorOf
 
   SOLITON_HOST_DEVICE constexpr int sinks() const { return 0; }
   SOLITON_HOST_DEVICE constexpr int o() const { return round_up(num_sinks, 4); }
   SOLITON_HOST_DEVICE constexpr int gate_up() const { return o() + num_o; }
   SOLITON_HOST_DEVICE constexpr int down() const { return gate_up() + num_gate_up; }
+  SOLITON_HOST_DEVICE constexpr int factors() const { return down() + num_down; }
   /// Of a layer.
-  SOLITON_HOST_DEVICE constexpr int words() const { return down() + num_down; }
+  SOLITON_HOST_DEVICE constexpr int words() const { return factors() + num_factors; }
+  /// Are there others than sinks and factors?
+  SOLITON_HOST_DEVICE constexpr bool has_biases() const { return factors() > o(); }
 };
 
 }  // namespace soliton

@@ -62,10 +62,11 @@ struct ModelFacts {
   int32_t lm_head_bits = 16;  // like weight_bits or further_bits; the rest as the others of so many bits
   // Others than the layers' format, of the matrices that layer_further says; 0: there are none.
   int32_t further_bits = 0;
-  int32_t further_group = 0;
+  int32_t further_group = 0;  // of E2M1 16 (NVFP4), or 0 for 32
   int32_t further_minima = 0;
   int32_t further_block = 0;
-  int32_t further_e2m1 = 0;       // are they E2M1 with a power of two for 32 columns (MXFP4), not integers?
+  int32_t further_e2m1 =
+      0;  // are they E2M1, not integers? With a power of two for 32 columns (MXFP4), or NVFP4
   int32_t num_experts = 0;        // of a layer that is a mixture of them; 0: none is
   int32_t experts_per_token = 0;  // that each token goes through
   int32_t expert_ffn = 0;         // like ffn, of one expert
@@ -171,6 +172,16 @@ constexpr int32_t ffn_of_layer(const ModelFacts& facts, int layer) {
 /// Which matrices of a layer have further_bits: several of MatrixRole.
 constexpr int32_t further_of_layer(const ModelFacts& facts, int layer) {
   return facts.further_bits != 0 && layer < kMostListedLayers ? facts.layer_further[layer] : 0;
+}
+
+/// Of those matrices; bf16 where there are none.
+constexpr WeightFormat further_format(const ModelFacts& facts) {
+  const WeightType type = facts.further_e2m1 != 0 ? WeightType::kE2m1 : type_of_bits(facts.further_bits);
+  if (type == WeightType::kBf16) return {};
+  return {.type = type,
+          .group = facts.further_group,
+          .has_minima = facts.further_minima != 0,
+          .block = facts.further_block};
 }
 
 /// Has a layer a window of its own?
@@ -325,7 +336,8 @@ constexpr int32_t head_norm_weights(const ModelFacts& facts) {
 constexpr LayerBiases layer_biases(const ModelFacts& facts) {
   const int32_t experts = facts.expert_bias != 0 ? stored_experts(facts) : 0;
   return {facts.sinks != 0 ? facts.num_heads : 0, facts.o_bias != 0 ? facts.hidden : 0,
-          experts * 2 * expert_width(facts), experts * facts.hidden};
+          experts * 2 * expert_width(facts), experts * facts.hidden,
+          further_format(facts).has_factors() ? kNumFactors : 0};
 }
 
 /// What scores are multiplied with.

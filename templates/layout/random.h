@@ -39,7 +39,7 @@ struct RandomTiles {
   int32_t padded = 0;  // columns
   int64_t num_tiles = 0;
   uint16_t scale =
-      0;  // bits of an f16, of E2M1 an exponent, of E4M3 bits of a bf16: of groups, or of blocks, whose groups have kRandomBlockScale times as much
+      0;  // bits of an f16, of E2M1 the byte of its scales, of E4M3 bits of a bf16: of groups, or of blocks, whose groups have kRandomBlockScale times as much
   uint16_t minimum = 0;  // likewise: of half of the values
   bool is_part = false;  // do scales of all columns come last, as in experts side by side? Else page by page
 
@@ -70,7 +70,7 @@ SOLITON_HOST_DEVICE constexpr uint32_t random_weight_word(const RandomTiles& til
   int column = 0;
   for (;;) {
     const int columns = tiles.is_part ? tiles.padded : page_columns(tiles.format, tiles.padded - column);
-    if (tiles.format.type == WeightType::kE2m1 && offset % kE2m1BlockBytes >= kE2m1CodeBytes)
+    if (tiles.format.type == WeightType::kE2m1 && offset % tiles.format.e2m1_block_bytes() >= kE2m1CodeBytes)
       return random_scale_word(tiles, offset);
     const int values = tiles.format.value_bytes(columns);
     if (offset < values) return random_bits(index, seed);

@@ -29,6 +29,11 @@
 // A of one mma and of the next are; then come the exponents of the rows' scales, a byte of row g and one of row g + 8 for
 // each g. A word holds the four registers of an operand, two codes each, one in either half: sign, exponent and mantissa of
 // register 0 at bits {15, 8..6}, where bf16 has them; of registers 1, 2 and 3 at {12, 5..3}, {14, 2..0} and {13, 11..9}.
+//
+// The same in groups of 16 (NVFP4): blocks of 288 bytes, which have a scale of each row and group behind the codes, those of
+// the first 16 columns first, again a byte of row g and one of row g + 8 for each g. It is the file's E4M3 in another form, 5
+// bits of exponent and 3 of mantissa, without sign or subnormal values: see nvfp4_scale(). And each linear layer has a float by
+// which all of its sums are multiplied, see RowFactors.
 #pragma once
 
 #include <cstdint>
@@ -56,10 +61,21 @@ constexpr WeightType kLastWeightType = WeightType::kE4m3;
 constexpr int kE4m3Group = 128;        // columns that share a scale
 constexpr float kMostE4m3Scale = 128;  // bf16 holds 2^120 times as much
 
-constexpr int kE2m1CodeBytes = 256;  // of a block of 32 columns, before its exponents
-constexpr int kE2m1BlockBytes = kE2m1CodeBytes + kTileRows;
+constexpr int kE2m1CodeBytes = 256;  // of a block of 32 columns, before its exponents or scales
 constexpr int kMostE2m1Exponent =
-    128;  // of a scale, which is 2^(exponent - 127): bf16 holds 2^126 times as much
+    128;                         // of a scale, which is 2^(exponent - 127): bf16 holds 2^126 times as much
+constexpr int kNvfp4Group = 16;  // columns that share a scale
+constexpr float kNvfp4Unit = 0x1p7f;  // times what kernels have for a weight is code times scale
+
+/// The byte of a scale, code < 127 of an E4M3 without sign: exponent from 2^-9 on, and mantissa. Of 0 it is 0, which stands for
+/// 2^-9: the codes have to be 0 then.
+constexpr uint8_t nvfp4_scale(uint8_t code) {
+  const int exponent = code >> 3;
+  const int mantissa = code & 7;
+  if (exponent > 0) return static_cast<uint8_t>((exponent + 2) << 3 | mantissa);
+  const int doublings = mantissa >= 4 ? 2 : mantissa >= 2 ? 1 : 0;  // of 2^-9
+  return static_cast<uint8_t>(doublings << 3 | (mantissa << (3 - doublings) & 7));
+}
 
 /// What a type of weights is, for all who must not know which it is.
 struct FormatTraits {
@@ -103,7 +119,7 @@ constexpr WeightType type_of_bits(int bits) {
 
 struct WeightFormat {
   WeightType type = WeightType::kBf16;
-  int32_t group = 0;        // columns that share a scale: 16, 32, 64 or 128; where there are scales
+  int32_t group = 0;  // columns that share a scale: 16, 32, 64 or 128; of E2M1 16, or 0, which stands for 32
   bool has_zeros = false;   // of their own; else every zero is symmetric_zero()
   bool has_minima = false;  // and no zeros
   int32_t block = 0;        // columns of a block, or 0: scales are f16, of E4M3 floats
@@ -113,6 +129,12 @@ struct WeightFormat {
   SOLITON_HOST_DEVICE constexpr bool has_scales() const { return traits_of(type).has_scales; }
   SOLITON_HOST_DEVICE constexpr bool takes_digits() const { return traits_of(type).takes_digits; }
   SOLITON_HOST_DEVICE constexpr bool has_float_scales() const { return type == WeightType::kE4m3; }
+  /// Have linear layers a factor beside the scales of groups (NVFP4)?
+  SOLITON_HOST_DEVICE constexpr bool has_factors() const { return type == WeightType::kE2m1 && group > 0; }
+  /// Of E2M1: bytes of a block of 32 columns.
+  SOLITON_HOST_DEVICE constexpr int e2m1_block_bytes() const {
+    return kE2m1CodeBytes + kTileRows * (has_factors() ? kColumnBlock / kNvfp4Group : 1);
+  }
   /// Values of more than 4 bits are signed. Kernels have them `unit()` times as large: the first bits of a byte.
   SOLITON_HOST_DEVICE constexpr bool is_signed() const { return bits() > 4; }
   SOLITON_HOST_DEVICE constexpr int unit() const { return is_signed() ? 1 << (8 - bits()) : 1; }
@@ -133,7 +155,7 @@ struct WeightFormat {
   SOLITON_HOST_DEVICE constexpr int least_columns() const { return traits_of(type).least_columns; }
   /// Bytes of the weights of so many columns of a tile, without scales but those that stand between them.
   SOLITON_HOST_DEVICE constexpr int value_bytes(int columns) const {
-    if (type == WeightType::kE2m1) return columns / kColumnBlock * kE2m1BlockBytes;
+    if (type == WeightType::kE2m1) return columns / kColumnBlock * e2m1_block_bytes();
     return columns * kTileRows / 8 * bits();
   }
   /// Numbers of 16 bits, or of 8 in blocks, of one row and group, or of a block: a scale, and its zero or minimum.

@@ -11,6 +11,7 @@
 #include "one_row/new_token.cuh"
 #include "one_row/tile_bias.cuh"
 #include "ops/rotations.cuh"
+#include "ops/row_factors.cuh"
 #include "ops/sampling.cuh"
 
 namespace soliton::one_row {
@@ -45,6 +46,7 @@ class Epilogue {
     load_bias(phase.output, layer, run.first);
     if constexpr (kMixes<kPlan>) choose(phase, layer);
     tile_bias_.load(context_, phase, layer, run.first);
+    load_factors(phase, layer);
     const float scale = wait_input(norms_input<kPlan>(phase));
     sign(phase.output_vector);
     with_output<kPlan>(phase.output, [&]<OutputKind kKind>() {
@@ -52,7 +54,7 @@ class Epilogue {
       for (int i = 0; i < run.count; ++i) {
         const int tile = run.first + i * run.stride;
         if constexpr (kKind == OutputKind::kRotary) {
-          rotary(to, tile, scale, layer, tile + run.stride);
+          rotary(phase, to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kSwiglu) {
           swiglu(phase, to, tile, scale, layer, tile + run.stride);
         } else if constexpr (kKind == OutputKind::kResidual) {
@@ -186,9 +188,26 @@ class Epilogue {
     return sum;
   }
 
+  /// With the layer's first phase, once for all of them.
+  SOLITON_DEVICE void load_factors(const MatrixPhase& phase, int layer) {
+    if constexpr (RowFactors<kPlan>::kIsThere) {
+      if (phase.output != OutputKind::kRotary) return;
+      const float* factors = RowFactors<kPlan>::of_layer(context_.params.layer_biases, layer);
+      factor_ = load_constant(factors + context_.lane % kNumFactors);
+    }
+  }
+  /// The same sum of a layer's matrix times its factor.
+  SOLITON_DEVICE float take_tile(const MatrixPhase& phase, int tile) {
+    const float sum = take_tile();
+    if constexpr (!RowFactors<kPlan>::kIsThere) return sum;
+    const bool upper = context_.lane % kTileRows >= kTileRows / 2;
+    return sum * shuffle(factor_, RowFactors<kPlan>::number(phase, tile, upper));
+  }
+
   // What becomes of a tile's sums, and the choice of a token: epilogue_outputs.cuh.
   SOLITON_DEVICE void load_bias(OutputKind output, int layer, int tile);
-  SOLITON_DEVICE void rotary(float* output, int tile, float scale, int layer, int next_tile);
+  SOLITON_DEVICE void rotary(const MatrixPhase& phase, float* output, int tile, float scale, int layer,
+                             int next_tile);
   template <bool kOfBlock = false>
   SOLITON_DEVICE void publish_squares(float* output, int tile, float value);
   SOLITON_DEVICE void swiglu(const MatrixPhase& phase, float* output, int tile, float scale, int layer,
@@ -286,6 +305,7 @@ class Epilogue {
   uint64_t best_ = kNoCandidate;
   float bias_ = 0.0f;  // of the next tile of q, k and v
   TileBias<kPlan> tile_bias_;
+  float factor_ = 1.0f;  // lane i has number i % kNumFactors of the layer
   uint32_t tiles_ = 0;
   RingPosition<kPlan.tile_slots> tile_;
   uint32_t units_ = 0;

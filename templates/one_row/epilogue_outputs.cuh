@@ -22,7 +22,8 @@ SOLITON_DEVICE void Epilogue<kPlan>::load_bias(OutputKind output, int layer, int
 /// q, k: rotates each pair of dims d and d + head_dim / 2 by position * frequency(d), unless their heads are
 /// normed first, by attention. v: as it is. `next_tile` is the run's, if there is one more.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale, int layer, int next_tile) {
+SOLITON_DEVICE void Epilogue<kPlan>::rotary(const MatrixPhase& phase, float* output, int tile, float scale,
+                                            int layer, int next_tile) {
   constexpr int kRotaryRows = (kPlan.model.num_heads + kPlan.model.num_kv_heads) * kPlan.model.head_dim;
   const int row = context_.lane % kTileRows;
   const int packed = tile * kTileRows;
@@ -43,7 +44,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::rotary(float* output, int tile, float scale
   }
   const float bias = bias_;
   load_bias(OutputKind::kRotary, layer, next_tile);
-  float value = take_tile() * scale;
+  float value = take_tile(phase, tile) * scale;
   if constexpr (kPlan.model.qkv_bias) value += bias;
   if constexpr (kPlan.model.joint_norm) publish_squares(output, tile, value);
   if constexpr (!kPlan.model.head_norm) {
@@ -74,7 +75,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::publish_squares(float* output, int tile, fl
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::swiglu(const MatrixPhase& phase, float* output, int tile, float scale,
                                             int layer, int next_tile) {
-  float value = take_tile() * scale;
+  float value = take_tile(phase, tile) * scale;
   if constexpr (kPlan.model.mixture.expert_bias) {
     value += tile_bias_.of_row();
     tile_bias_.load(context_, phase, layer, next_tile);
@@ -149,9 +150,9 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
   }
   float value;
   if constexpr (kPlan.model.residual_scale == 1) {
-    value = before + take_tile();
+    value = before + take_tile(phase, tile);
   } else {
-    value = fmaf(take_tile(), kPlan.model.residual_scale, before);
+    value = fmaf(take_tile(phase, tile), kPlan.model.residual_scale, before);
   }
   if constexpr (TileBias<kPlan>::kIsThere) {
     value += phase.appends ? tile_bias_.of_row() : tile_bias_.of_experts(context_.lane, expert_weight_);
@@ -166,7 +167,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::put_block(const MatrixPhase& phase, float* output, int tile, int layer,
                                                int next_tile) {
-  float value = take_tile();
+  float value = take_tile(phase, tile);
   if constexpr (TileBias<kPlan>::kIsThere) {
     value += tile_bias_.of_row();
     tile_bias_.load(context_, phase, layer, next_tile);

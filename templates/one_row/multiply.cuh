@@ -69,10 +69,18 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, bool is_first, Ti
     const unsigned char* weights = page_bytes(slot) + warp_ * kBlocks * kBytes;
     const unsigned char* x_slice =
         part + (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
-    SOLITON_UNROLL
-    for (int block = 0; block < kBlocks; ++block) {
-      const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
-      Format::multiply_block(sums, block, weights + block * kBytes, values, context_.lane);
+    // Of operands that have scales in them all at once take too many registers where lanes copy.
+    constexpr bool kHalves =
+        kFormat.has_factors() && kPlan.copies == CopyKind::kLanes && kBlocks > 4 && kBlocks % 2 == 0;
+    constexpr int kTogether = kHalves ? kBlocks / 2 : kBlocks;
+    SOLITON_NO_UNROLL
+    for (int first = 0; first < kBlocks; first += kTogether) {
+      SOLITON_UNROLL
+      for (int block = first; block < first + kTogether; ++block) {
+        const uint4 values =
+            load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
+        Format::multiply_block(sums, block, weights + block * kBytes, values, context_.lane);
+      }
     }
   }
   release_page(slot);

@@ -6,6 +6,7 @@
 #include "machine/ring_producer.cuh"
 #include "one_row/experts.cuh"
 #include "one_row/page_cursor.cuh"
+#include "ops/row_factors.cuh"
 
 namespace soliton::one_row {
 
@@ -159,6 +160,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
       prefetch(context_.params.layer_biases + static_cast<int64_t>(layer) * kBiases.words(),
                kBiases.gate_up() * 4);
     }
+    if constexpr (RowFactors<kPlan>::kIsThere)
+      prefetch(RowFactors<kPlan>::of_layer(context_.params.layer_biases, layer), kNumFactors * 4);
   }
 
   SOLITON_DEVICE void prefetch(const void* memory, int bytes) const {

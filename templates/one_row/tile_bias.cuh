@@ -17,7 +17,7 @@ class TileBias {
   static constexpr int kOwn = kMixture.expert_bias ? ceil_divide(kMixture.used(), kHalves) : 1;
 
  public:
-  static constexpr bool kIsThere = kBiases.words() > kBiases.o();
+  static constexpr bool kIsThere = kBiases.has_biases();
 
   /// Of tile `tile` of a phase, if there is such a tile. Of experts once they are chosen.
   SOLITON_DEVICE void load(const Context<kPlan>& context, const MatrixPhase& phase, int layer, int tile) {

@@ -15,7 +15,7 @@ class OutputBiases {
   static constexpr Mixture kMixture = kPlan.model.mixture;
 
  public:
-  static constexpr bool kIsThere = kBiases.words() > kBiases.o();
+  static constexpr bool kIsThere = kBiases.has_biases();
 
   SOLITON_DEVICE OutputBiases(const Context<kPlan>& context, int layer) : context_(context), layer_(layer) {}
 

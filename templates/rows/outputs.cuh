@@ -7,6 +7,7 @@
 #pragma once
 
 #include "ops/activation.cuh"
+#include "ops/row_factors.cuh"
 #include "rows/experts.cuh"
 #include "rows/heads.cuh"
 #include "rows/output_biases.cuh"
@@ -51,8 +52,8 @@ class Outputs : public ResidualStream<kPlan> {
   }
 
   /// What becomes of this thread's sums of a tile, number `own_tile` of the CTA's.
-  SOLITON_DEVICE void finish(const MatrixInstance& at, int tile, int own_tile, const Sums& sums,
-                             uint4 ahead) {
+  SOLITON_DEVICE void finish(const MatrixInstance& at, int tile, int own_tile, Sums sums, uint4 ahead) {
+    if constexpr (RowFactors<kPlan>::kIsThere) multiply_by_factors(at, tile, sums);
     switch (at.phase.output) {
       case OutputKind::kRotary:
         rotary(tile, with_bias(at.layer, tile, sums), ahead);
@@ -78,6 +79,18 @@ class Outputs : public ResidualStream<kPlan> {
         route(at.phase, tile, sums);
         break;
     }
+  }
+
+  /// Of formats that have them.
+  SOLITON_DEVICE void multiply_by_factors(const MatrixInstance& at, int tile, Sums& sums) const {
+    using Factors = RowFactors<kPlan>;
+    static_assert(!kRowsShape.warpgroups, "what warpgroups finish has none");
+    if (!Factors::are_of(at.phase)) return;
+    const float* factors = Factors::of_layer(context_.params.layer_biases, at.layer);
+    const float low = load_constant(factors + Factors::number(at.phase, tile, false));
+    const float high = load_constant(factors + Factors::number(at.phase, tile, true));
+    sums = {make_float2(sums.low.x * low, sums.low.y * low),
+            make_float2(sums.high.x * high, sums.high.y * high)};
   }
 
   /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.

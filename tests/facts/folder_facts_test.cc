@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "error_of.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"
@@ -266,8 +267,18 @@ json fp8(json config) {
   return config;
 }
 
+/// As NVIDIA publishes it.
+json nvfp4(json config) {
+  config["quantization_config"] = {{"quant_method", "modelopt"},
+                                   {"quant_algo", "NVFP4"},
+                                   {"kv_cache_scheme", {{"num_bits", 8}, {"type", "float"}}},
+                                   {"ignore", {"lm_head"}}};
+  return config;
+}
+
 std::map<std::string, json> published_configs() {
-  return {{"llama-3.1-8b-fp8", fp8(llama(4096, 14336, 32, 32, 8.0, false))},
+  return {{"llama-3.1-8b-nvfp4", nvfp4(llama(4096, 14336, 32, 32, 8.0, false))},
+          {"llama-3.1-8b-fp8", fp8(llama(4096, 14336, 32, 32, 8.0, false))},
           {"llama-3.1-8b-gptq-lm-head", gptq(llama(4096, 14336, 32, 32, 8.0, false), true)},
           {"llama-3.1-8b-gptq", gptq(llama(4096, 14336, 32, 32, 8.0, false), false)},
           {"llama-3.1-70b-gptq", gptq(llama(8192, 28672, 80, 64, 8.0, false), false)},
@@ -410,6 +421,31 @@ TEST(FolderFacts, OfIntegersAreThoseOfTheTestsModels) {
   expect_written(facts_of(nullptr), "norm_epsilon: 1e-05\nrope:\n");
   quantization["group_size"] = 128;
   expect_written(facts_of(quantization), "  group: 128\n  symmetric: false\n  act_order: true\n");
+}
+
+// What is multiplied together has one format; lm_head stays in bf16, and so do experts beside NVFP4.
+TEST(FolderFacts, OfE2m1AreRefusedWhereLayersDoNotFitTogether) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](json config, const json& ignore, const char* algorithm) {
+    config["quantization_config"] = {
+        {"quant_method", "modelopt"}, {"quant_algo", algorithm}, {"ignore", ignore}};
+    std::ofstream(folder.path() / "config.json") << config;
+    return error_of([&] { HfConfig::open(folder.path()); });
+  };
+  const json dense = llama(4096, 14336, 32, 32, 8.0, false);
+  const auto expect = [](const std::string& got, const std::string& part) {
+    EXPECT_NE(got.find(part), std::string::npos) << got;
+  };
+  expect(refusal(dense, {"lm_head", "*.7.self_attn.v_proj"}, "NVFP4"),
+         "config.json: model.layers.7.self_attn.v_proj: expected it to be quantised, as "
+         "model.layers.7.self_attn.q_proj is, which is multiplied together with it");
+  expect(refusal(dense, {"lm_head", "*.7.mlp.gate_proj"}, "NVFP4"),
+         "model.layers.7.mlp.up_proj: expected it to be not quantised, as model.layers.7.mlp.gate_proj is, ");
+  expect(refusal(dense, json::array(), "NVFP4"),
+         "config.json: lm_head: expected it to be left out, got it quantised: not supported");
+  expect(refusal(qwen3_moe(), {"lm_head", "*mlp.gate"}, "NVFP4"),
+         "expected experts in bf16 beside E2M1 in groups of 16 (NVFP4)");
+  EXPECT_EQ(refusal(qwen3_moe(), {"lm_head", "*mlp*"}, "NVFP4"), "no error");
 }
 
 TEST(FolderFacts, OfGptOssAreTheSameInEitherSchemaAndWithoutWhatIsImplied) {

@@ -54,6 +54,36 @@ json modelopt() {
   return {{"quant_method", "modelopt"}, {"quant_algo", "FP8"}, {"ignore", {"lm_head"}}};
 }
 
+/// compressed-tensors of 4 bits: NVFP4, or MXFP4.
+json e2m1_tensors(bool is_nvfp4) {
+  const json weights = {{"num_bits", 4},
+                        {"type", "float"},
+                        {"symmetric", true},
+                        {"dynamic", false},
+                        {"strategy", is_nvfp4 ? "tensor_group" : "group"},
+                        {"group_size", is_nvfp4 ? 16 : 32}};
+  const json group = {
+      {"targets", {"Linear"}}, {"weights", weights}, {"input_activations", {{"num_bits", 4}}}};
+  return {{"quant_method", "compressed-tensors"},
+          {"format", is_nvfp4 ? "nvfp4-pack-quantized" : "mxfp4-pack-quantized"},
+          {"quantization_status", "compressed"},
+          {"kv_cache_scheme", {{"num_bits", 8}}},
+          {"ignore", {"lm_head", R"(re:.*\.3\.)", "model.layers.1.mlp.down_proj"}},
+          {"config_groups", {{"group_0", group}}}};
+}
+json quark() {
+  const json weight = {{"dtype", "fp4"},
+                       {"qscheme", "per_group"},
+                       {"group_size", 32},
+                       {"scale_format", "e8m0"},
+                       {"is_dynamic", false}};
+  return {{"quant_method", "quark"},
+          {"exclude", {"lm_head", "*.3.*", "model.layers.?.mlp.down_proj"}},
+          {"export", {{"weight_format", "real_quantized"}, {"pack_method", "reorder"}}},
+          {"layer_quant_config", {{"*v_proj", {{"weight", weight}, {"output_tensors", {{"dtype", "fp8"}}}}}}},
+          {"global_quant_config", {{"weight", weight}, {"input_tensors", weight}}}};
+}
+
 /// A patch of the weights of compressed-tensors.
 json weights(const json& patch) {
   return {{"config_groups", {{"group_0", {{"weights", patch}}}}}};
@@ -185,11 +215,87 @@ TEST_F(QuantizationConfigTest, ReadsFp8WhoeverWroteIt) {
   EXPECT_FALSE(own.lm_head);
 }
 
+// Who leaves what out: by name, by wildcards, by expressions from the first character on.
+TEST_F(QuantizationConfigTest, ReadsE2m1WhoeverWroteIt) {
+  json modelopt = {{"quant_method", "modelopt"}, {"quant_algo", "NVFP4"}, {"ignore", quark()["exclude"]}};
+  const auto expect_read = [](const QuantizationConfig& read, int group_size) {
+    EXPECT_EQ(read.method, Method::kE2m1);
+    EXPECT_EQ(read.bits, 4);
+    EXPECT_EQ(read.group_size, group_size);
+    for (const char* name : {"lm_head", "model.layers.3.self_attn.q_proj", "model.layers.1.mlp.down_proj"})
+      EXPECT_TRUE(read.modules.is_left_out(name, "")) << name;
+    for (const char* name :
+         {"model.lm_head", "model.layers.13.self_attn.q_proj", "model.layers.1.mlp.down_proj2",
+          "model.layers.11.mlp.down_proj", "model.layers.1.mlp.up_proj"})
+      EXPECT_FALSE(read.modules.is_left_out(name, "")) << name;
+  };
+  expect_read(read(e2m1_tensors(true)), 16);
+  expect_read(read(e2m1_tensors(false)), 32);
+  expect_read(read(modelopt), 16);
+  expect_read(read(quark()), 32);
+  folder_.write("hf_quant_config.json",
+                R"({"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "group_size": 16,
+                    "exclude_modules": ["lm_head", "*.3.*", "model.layers.1.mlp.down_proj"]}})");
+  expect_read(read_root(json::object()).value(), 16);
+
+  const json some = {{"config_groups", {{"group_0", {{"targets", {"re:.*mlp", "a.q_proj"}}}}}}};
+  const QuantizationConfig targeted = read(patched(e2m1_tensors(true), some));
+  EXPECT_FALSE(targeted.modules.is_left_out("model.layers.1.mlp.up_proj", ""));
+  EXPECT_FALSE(targeted.modules.is_left_out("a.q_proj", ""));
+  EXPECT_TRUE(targeted.modules.is_left_out("a.k_proj", ""));
+}
+
+TEST_F(QuantizationConfigTest, RefusesVariantsOfE2m1) {
+  const auto refused = [&](const json& patch, const std::string& message) {
+    unsupported(e2m1_tensors(true), weights(patch), "config_groups.group_0.weights." + message);
+  };
+  refused({{"num_bits", 8}}, "num_bits: expected 4, got 8");
+  refused({{"type", "int"}}, "type: expected \"float\", got \"int\"");
+  refused({{"strategy", "group"}}, "strategy: expected \"tensor_group\", got \"group\"");
+  refused({{"group_size", 32}}, "group_size: expected 16, got 32");
+  refused({{"symmetric", false}}, "symmetric: expected true, got false");
+  refused({{"dynamic", true}}, "dynamic: expected false, got true");
+  unsupported(e2m1_tensors(false), weights({{"group_size", 16}}),
+              "config_groups.group_0.weights.group_size: expected 32, got 16");
+  unsupported(modelopt(), {{"quant_algo", "NVFP4_AWQ"}},
+              "quant_algo: expected \"FP8\" or \"NVFP4\", got \"NVFP4_AWQ\"");
+  unsupported(modelopt(), {{"quant_algo", "NVFP4"}, {"group_size", 32}}, "group_size: expected 16, got 32");
+  const auto quark_refused = [&](const json& patch, const std::string& message) {
+    unsupported(quark(), {{"global_quant_config", {{"weight", patch}}}},
+                "global_quant_config.weight." + message);
+  };
+  quark_refused({{"dtype", "int4"}}, "dtype: expected \"fp4\", got \"int4\"");
+  quark_refused({{"qscheme", "per_channel"}}, "qscheme: expected \"per_group\", got \"per_channel\"");
+  quark_refused({{"scale_format", "float32"}}, "scale_format: expected \"e8m0\", got \"float32\"");
+  quark_refused({{"group_size", 16}}, "group_size: expected 32, got 16");
+  quark_refused({{"is_dynamic", true}}, "is_dynamic: expected false, got true");
+  unsupported(quark(), {{"export", {{"weight_format", "fake_quantized"}}}},
+              "export.weight_format: expected \"real_quantized\", got \"fake_quantized\"");
+  unsupported(
+      quark(), {{"layer_quant_config", {{"*v_proj", {{"weight", {{"dtype", "int8"}}}}}}}},
+      "layer_quant_config.*v_proj.weight: expected weights as global_quant_config has them, got an object");
+  malformed(quark(), {{"global_quant_config", {{"weight", {{"dtype", nullptr}}}}}},
+            "global_quant_config.weight.dtype: expected a string, got nothing");
+}
+
+TEST_F(QuantizationConfigTest, RefusesExpressionsThatAreNoneOrTakeTooLong) {
+  const auto ignoring = [](const std::string& pattern) { return json{{"ignore", {pattern}}}; };
+  malformed(e2m1_tensors(true), ignoring("re:(a"), "ignore[0]: expected a regular expression, got \"(a\"");
+  malformed(e2m1_tensors(true), ignoring(std::string(5000, 'a')),
+            "ignore[0]: expected a pattern of at most 4096 characters, got 5000");
+  const QuantizationConfig slow = read(patched(e2m1_tensors(true), ignoring("re:(a*)*(a*)*(a*)*[bd]")));
+  expect_refused(
+      [&] { slow.modules.is_left_out(std::string(60, 'a') + "c", ""); }, ExitCode::kMismatch,
+      name_ + ": quantization_config.ignore[0]: expected an expression that matches in a few steps");
+  const std::string stars = "*a*a*a*a*a*a*a*a*b";
+  EXPECT_FALSE(
+      read(patched(quark(), {{"exclude", {stars}}})).modules.is_left_out(std::string(4000, 'a'), ""));
+}
+
 TEST_F(QuantizationConfigTest, RefusesVariantsOfFp8) {
   unsupported(fp8(), {{"fmt", "e5m2"}}, "fmt: expected \"e4m3\", got \"e5m2\": not supported");
   for (const json& size : {json{64, 128}, json{128}, json{128, 128, 128}})
     unsupported(fp8(), {{"weight_block_size", size}}, "weight_block_size: expected [128, 128], got ");
-  unsupported(modelopt(), {{"quant_algo", "NVFP4"}}, "quant_algo: expected \"FP8\", got \"NVFP4\"");
   malformed(modelopt(), {{"quant_algo", nullptr}}, "quant_algo: expected a string");
   const auto refused = [&](const json& patch, const std::string& message) {
     unsupported(float_tensors(), weights(patch), "config_groups.group_0.weights." + message);
@@ -203,10 +309,10 @@ TEST_F(QuantizationConfigTest, RefusesVariantsOfFp8) {
 }
 
 TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
-  unsupported(
-      gptq(), {{"quant_method", "bitsandbytes"}},
-      "quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\" or \"modelopt\", got "
-      "\"bitsandbytes\": not supported");
+  unsupported(gptq(), {{"quant_method", "bitsandbytes"}},
+              "quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", \"modelopt\" or "
+              "\"quark\", got "
+              "\"bitsandbytes\": not supported");
   unsupported(gptq(), {{"quant_method", "bitsandbytes"}, {"bnb_4bit_quant_type", "nf4"}},
               "bnb_4bit_quant_type: expected integers, got \"nf4\": not supported, as kernels cannot have");
   unsupported(awq(), {{"bits", 8}}, "bits: expected 4, got 8");
@@ -247,9 +353,10 @@ TEST_F(QuantizationConfigTest, RefusesVariantsOfCompressedTensors) {
     refused(weights(patch), "config_groups.group_0.weights." + message);
   };
   const json eight_bits = {{"num_bits", 8}};
-  for (const char* format : {"int-quantized", "marlin-24", "nvfp4-pack-quantized", "dense"}) {
+  for (const char* format : {"int-quantized", "marlin-24", "mxfp8-quantized", "dense"}) {
     refused({{"format", format}},
-            "format: expected \"pack-quantized\", \"float-quantized\" or \"naive-quantized\", got \"" +
+            "format: expected \"pack-quantized\", \"float-quantized\", \"naive-quantized\", "
+            "\"nvfp4-pack-quantized\" or \"mxfp4-pack-quantized\", got \"" +
                 std::string(format) + "\": not supported");
   }
   refused({{"config_groups", {{"group_0", {{"format", "int-quantized"}}}}}},

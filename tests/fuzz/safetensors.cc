@@ -3,6 +3,7 @@
 // short while it is read; and behind "index " the index of a sound shard. Of all that can be opened the tensors of small
 // models are looked for.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
@@ -58,6 +59,15 @@ ModelFacts small_mixture() {
   return facts;
 }
 
+/// Reads a row, in whichever form it is.
+void read_row(const LinearTensors& linear, int64_t row) {
+  std::vector<float> floats(static_cast<size_t>(linear.columns));
+  if (linear.floats.e2m1() != E2m1Kind::kNone)
+    return linear.floats.read_floats(row, 0, linear.columns, floats.data());
+  std::vector<uint16_t> values(static_cast<size_t>(linear.columns));
+  linear.floats.read(std::span(&row, 1), 0, linear.columns, values.data());
+}
+
 /// Looks for those of mixtures: experts apart, or all in one tensor, in gpt-oss's manner too, with MXFP4 or without.
 void look_for_mixtures(const TensorSource& source) {
   const auto look = [&](const ModelFacts& facts, const MixtureNames& names) {
@@ -67,9 +77,7 @@ void look_for_mixtures(const TensorSource& source) {
       for (const auto& layers : tensors.matrices) {
         for (const LinearTensors& linear : layers.begin()->second) {
           expect(linear.floats.is_there(), "floats");
-          const int64_t last_row[] = {linear.first + (linear.rows - 1) * linear.step};
-          std::vector<uint16_t> values(static_cast<size_t>(linear.columns));
-          linear.floats.read(last_row, 0, linear.columns, values.data());
+          read_row(linear, linear.first + (linear.rows - 1) * linear.step);
         }
       }
     });
@@ -99,6 +107,7 @@ void look_for_models(const TensorSource& source) {
         expect(layers.size() == 1, "one layer");
         for (const LinearTensors& linear : layers.begin()->second) {
           expect(linear.floats.is_there() != linear.integers.has_value(), "floats or integers");
+          if (!linear.integers) read_row(linear, linear.rows - 1);
           if (!linear.integers) continue;
           std::vector<int32_t> order = linear.integers->order();
           std::sort(order.begin(), order.end());
@@ -108,6 +117,14 @@ void look_for_models(const TensorSource& source) {
     });
   };
   look(nullptr);
+  facts.further_bits = 4;
+  facts.further_e2m1 = 1;
+  facts.layer_further[0] = kQkvMatrix | kOMatrix | kGateUpMatrix | kDownMatrix;
+  for (const int group : {0, 16}) {  // MXFP4, NVFP4
+    facts.further_group = group;
+    look(nullptr);
+  }
+  facts = small_facts();
   facts.weight_bits = 4;
   facts.weight_zeros = facts.weight_order = 1;
   facts.weight_group = 32;

@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Formats{"int8-3-all",
                             {"gptq-v1-bytes-32-lm-head", "gptq-v2-bytes-32-lm-head", "c-t-bytes-32-lm-head"}},
                     Formats{"fp8-4-all", {"fp8-blocks", "fp8-channel", "fp8-tensor"}},
+                    Formats{"nvfp4-3-all", {"nvfp4-c-t", "nvfp4-modelopt"}},
                     Formats{"int4-wide-3", {"gptq-v1-one", "gptq-v2-one", "awq-one", "c-t-one"}}),
     [](const testing::TestParamInfo<Formats>& info) {
       std::string name = info.param.kernel;
@@ -60,18 +61,29 @@ ModelFacts facts_of(const char* kernel) {
   return KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + kernel + ".so").model().facts;
 }
 
+/// The same model in bf16.
+ModelFacts plain_facts(ModelFacts facts) {
+  facts.weight_bits = facts.lm_head_bits = 16;
+  facts.weight_e4m3 = facts.further_bits = facts.further_e2m1 = 0;
+  return facts;
+}
+
+/// Writes folders of these formats beside the model's files.
+int make_formats(const std::string& python, const TemporaryModel& base,
+                 const std::vector<std::string>& names) {
+  std::string command = "'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/quantization/make_models.py' '" +
+                        base.path().string() + "' '" + (base.path() / "formats").string() + "'";
+  for (const std::string& name : names) command += " " + name;
+  return run(command);
+}
+
 TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
   const std::string python = find_python();
   if (python.empty()) GTEST_SKIP() << "no python3 with numpy; set SOLITON_PYTHON to one that has it";
   const ModelFacts facts = facts_of(GetParam().kernel);
-  ModelFacts plain = facts;
-  plain.weight_bits = plain.lm_head_bits = 16;
-  plain.weight_e4m3 = 0;
+  const ModelFacts plain = plain_facts(facts);
   const TemporaryModel base(random_weights(plain, kWeightSeed), plain);
-  std::string command = "'" + python + "' -B '" SOLITON_SOURCE_DIR "/tests/quantization/make_models.py' '" +
-                        base.path().string() + "' '" + (base.path() / "formats").string() + "'";
-  for (const std::string& name : GetParam().names) command += " " + name;
-  ASSERT_EQ(run(command), 0);
+  ASSERT_EQ(make_formats(python, base, GetParam().names), 0);
 
   for (const std::string& name : GetParam().names) {
     SCOPED_TRACE(name);
@@ -81,6 +93,53 @@ TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
     auto weights = std::make_shared<const ReferenceWeights>(load_weights(meant, facts));
     KernelUnderTest kernel(GetParam().kernel, folder, std::move(weights));
     kernel.expect_like_reference(kernel.prompt(2), 2);
+    if (facts.further_e2m1 == 0) continue;
+    // The same by a kernel of several rows, whose tokens one row then reads.
+    const std::vector<int32_t> tokens = kernel.prompt(9);
+    kernel.engine().set_position(0);
+    kernel.reference().reset();
+    kernel.engine().feed(kernel.engine().main_branch(), std::span(tokens).first(8));
+    for (int i = 0; i < 8; ++i) kernel.reference().step(tokens[static_cast<size_t>(i)], i);
+    kernel.expect_like_reference({tokens.back()}, 1);
+  }
+}
+
+// All layers, bit for bit: as compressed-tensors, modelopt and quark have them, and what left-out ones have.
+TEST(E2m1Formats, AreReadAsTheirWritersCompute) {
+  const std::string python = find_python();
+  if (python.empty()) GTEST_SKIP() << "no python3 with numpy; set SOLITON_PYTHON to one that has it";
+  const ModelFacts plain = plain_facts(facts_of("nvfp4-3-all"));
+  const TemporaryModel base(random_weights(plain, kWeightSeed), plain);
+  const std::vector<std::string> names = {"nvfp4-c-t", "nvfp4-modelopt", "mxfp4-c-t", "mxfp4-quark"};
+  ASSERT_EQ(make_formats(python, base, names), 0);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const fs::path folder = base.path() / "formats" / name;
+    const HfConfig config = HfConfig::open(folder);
+    EXPECT_EQ(config.facts.further_group, name.starts_with("nvfp4") ? 16 : 0);
+    EXPECT_EQ(config.facts.layer_further[0], kQkvMatrix | kOMatrix | kGateUpMatrix);
+    EXPECT_EQ(config.facts.layer_further[1], kQkvMatrix | kGateUpMatrix | kDownMatrix);
+    const TensorSource source = TensorSource::open(folder);
+    const TensorSource meant = TensorSource::open(folder.string() + ".meant");
+    const ModelTensors tensors =
+        find_tensors(source, config.quantization_or_null(), config.facts, config.checkpoint);
+    int num_layers = 0;
+    for (const auto& layers : tensors.matrices) {
+      for (const auto& [layer, parts] : layers) {
+        for (const LinearTensors& part : parts) {
+          if (part.floats.e2m1() == E2m1Kind::kNone) continue;
+          const std::string stored(part.floats.tensor()->name);
+          const Tensor* const expected = meant.find(stored.substr(0, stored.rfind('.')) + ".weight");
+          std::vector<float> values(static_cast<size_t>(part.rows * part.columns));
+          for (int64_t row = 0; row < part.rows; ++row)
+            part.floats.read_floats(row, 0, part.columns, values.data() + row * part.columns);
+          ASSERT_EQ(values.size() * sizeof(float), expected->data.size()) << stored;
+          EXPECT_EQ(std::memcmp(values.data(), expected->data.data(), expected->data.size()), 0) << stored;
+          ++num_layers;
+        }
+      }
+    }
+    EXPECT_EQ(num_layers, 12);  // of 14: q, k, v, o, gate, up, down
   }
 }
 

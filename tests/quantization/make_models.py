@@ -7,7 +7,7 @@ FOLDER/FORMAT/model.safetensors   the tensors of BASE; of the linear layers thos
 FOLDER/FORMAT.meant/model.safetensors  the same as bf16 and, of the linear layers, float32
 
 A FORMAT is METHOD-GROUP or METHOD-GROUP-EXTRA+EXTRA..., such as gptq-v1-64-no-g-idx: see METHODS and EXTRAS; or one of
-E4M3: fp8-blocks, fp8-channel or fp8-tensor. The
+E4M3: fp8-blocks, fp8-channel or fp8-tensor; or of E2M1: nvfp4-c-t, nvfp4-modelopt, mxfp4-c-t or mxfp4-quark. The
 layers are drawn as make_cases.py draws its own, with weights of about the size of BASE's. Needs numpy alone.
 """
 
@@ -60,7 +60,17 @@ def read_safetensors(path):
     return tensors
 
 
-class Format:
+class EveryLayer:
+    """A format in which all linear layers are but lm_head."""
+
+    lm_head = False
+    extras = ()
+
+    def leaves_out(self, _):
+        return False
+
+
+class Format(EveryLayer):
     """What the parts of a format's name say."""
 
     def __init__(self, name):
@@ -133,11 +143,8 @@ class Fp8Layer:
         return e4m3_values()[self.codes] * scales
 
 
-class Fp8Format:
+class Fp8Format(EveryLayer):
     """fp8-blocks: as DeepSeek and Qwen3 are published; fp8-channel: compressed-tensors; fp8-tensor: modelopt."""
-
-    lm_head = False
-    extras = ()
 
     def __init__(self, name):
         self.name = name
@@ -167,6 +174,86 @@ class Fp8Format:
         return stored | {prefix + ".weight_scale": layer.scales, prefix + ".input_scale": np.float32(1)}
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+class E2m1Layer:
+    """All codes in E2M1; of each 16 columns a scale in E4M3, 0 and subnormal ones among them, and a float for all (NVFP4), or of
+    each 32 a power of two (MXFP4)."""
+
+    def __init__(self, name, seed, rows, columns):
+        random = np.random.default_rng(zlib.crc32(seed.encode()))
+        self.is_nvfp4, self.divides = name.startswith("nvfp4"), name.endswith("c-t")
+        self.codes = random.integers(0, 16, (rows, columns)).astype(np.uint8)
+        size = columns ** -0.5 / 3.4  # codes vary by 3.4 squared
+        if self.is_nvfp4:
+            self.scales = random.integers(0x58, 0x70, (rows, columns // 16)).astype(np.uint8)  # 16 to 120
+            self.scales[random.random(self.scales.shape) < 0.1] = 0
+            self.scales[random.random(self.scales.shape) < 0.1] = random.integers(1, 8)
+            own = np.float32(size / 56 * random.uniform(0.7, 1.4))
+            self.factor = np.float32(1 / own) if self.divides else own
+        else:
+            self.scales = (127 + np.floor(np.log2(size)) - random.integers(0, 3, (rows, columns // 32))).astype(np.uint8)
+
+    def weight(self):
+        """As compressed-tensors' and modelopt's own code computes it, in float32."""
+        if not self.is_nvfp4:
+            return E2M1[self.codes] * np.repeat(2.0 ** (self.scales - 127.0), 32, 1).astype(np.float32)
+        scales = e4m3_values()[self.scales]
+        scales = scales / self.factor if self.divides else scales * self.factor
+        return E2M1[self.codes] * np.repeat(scales, 16, 1)
+
+
+class E2m1Format(EveryLayer):
+    """As compressed-tensors, modelopt and quark have it; some layers are left out by name, by wildcards or by expressions."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def leaves_out(self, prefix):
+        return prefix in ("lm_head", "model.layers.1.self_attn.o_proj", "model.layers.0.mlp.down_proj")
+
+    def config(self):
+        if self.name == "nvfp4-modelopt":
+            return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "kv_cache_scheme": {"num_bits": 8},
+                    "ignore": ["lm_head", "*layers.1.self_attn.o*", "model.layer?.0.mlp.down_proj"]}
+        if self.name == "mxfp4-quark":
+            weight = {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0", "is_dynamic": False}
+            return {"quant_method": "quark", "exclude": ["lm_head", "*.1.self_attn.o_proj", "*.0.mlp.down_proj"],
+                    "global_quant_config": {"weight": weight, "input_tensors": weight | {"is_dynamic": True},
+                                            "output_tensors": None, "bias": None},
+                    "layer_quant_config": {"*k_proj": {"weight": weight, "output_tensors": {"dtype": "fp8_e4m3"}}},
+                    "export": {"weight_format": "real_quantized", "pack_method": "reorder"}}
+        weights = {"num_bits": 4, "type": "float", "symmetric": True, "dynamic": False}
+        weights |= ({"strategy": "tensor_group", "group_size": 16} if self.name.startswith("nvfp4")
+                    else {"strategy": "group", "group_size": 32})
+        group = {"targets": ["Linear"], "weights": weights, "output_activations": None,
+                 "input_activations": weights | {"dynamic": "local"}}
+        return {"quant_method": "compressed-tensors", "format": self.name[:5] + "-pack-quantized",
+                "quantization_status": "compressed", "config_groups": {"group_0": group},
+                "ignore": ["lm_head", "re:.*layers\\.1\\.self_attn\\.o_proj$", "model.layers.0.mlp.down_proj"]}
+
+    def layer(self, prefix, rows, columns):
+        return E2m1Layer(self.name, f"{self.name} {prefix}", rows, columns)
+
+    def tensors(self, prefix, layer):
+        packed = layer.codes[:, 0::2] | layer.codes[:, 1::2] << 4
+        name = prefix + (".weight_packed" if self.name.endswith("c-t") else ".weight")
+        stored = {name: ("U8", packed), prefix + ".input_scale": np.float32(1)}
+        if not layer.is_nvfp4:
+            return stored | {prefix + ".weight_scale": ("U8", layer.scales)}
+        stored[prefix + ".weight_scale"] = ("F8_E4M3", layer.scales)
+        if layer.divides:
+            return stored | {prefix + ".weight_global_scale": np.array([layer.factor])}
+        return stored | {prefix + ".weight_scale_2": layer.factor}
+
+
+def format_of(name):
+    if name.startswith("fp8"):
+        return Fp8Format(name)
+    return E2m1Format(name) if name.startswith(("nvfp4", "mxfp4")) else Format(name)
+
+
 def write(base, folder, chosen):
     stored, meant = {}, {}
     tensors = {}
@@ -174,7 +261,7 @@ def write(base, folder, chosen):
         tensors |= read_safetensors(path)
     for name, bits in tensors.items():
         prefix = name.removesuffix(".weight")
-        if not (prefix.endswith("_proj") or (prefix == "lm_head" and chosen.lm_head)):
+        if not (prefix.endswith("_proj") or (prefix == "lm_head" and chosen.lm_head)) or chosen.leaves_out(prefix):
             stored[name] = meant[name] = bits
             continue
         layer = chosen.layer(prefix, *bits.shape)
@@ -196,7 +283,7 @@ def write(base, folder, chosen):
 def main():
     base, folder = map(pathlib.Path, sys.argv[1:3])
     for name in sys.argv[3:]:
-        write(base, folder, Fp8Format(name) if name.startswith("fp8") else Format(name))
+        write(base, folder, format_of(name))
 
 
 main()

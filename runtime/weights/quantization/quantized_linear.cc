@@ -347,6 +347,7 @@ std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const 
                                               const std::string& prefix, int64_t rows, int64_t columns) {
   if (config.method == Method::kGguf) return find_blocks(source, prefix, rows, columns);
   if (config.method == Method::kFp8) return find_fp8(source, prefix, rows, columns);
+  if (config.method == Method::kE2m1) return std::nullopt;  // see FloatRows
   const Finder finder(source, prefix);
   const bool has_own_names = config.method == Method::kCompressedTensors;
   const char* const suffix = has_own_names ? "weight_packed" : "qweight";

@@ -118,6 +118,7 @@ void unpack_natural(const QuantizedTensors& tensors, int64_t first, int count, u
     case QuantizationMethod::kFp8:
       return copy_codes(tensors, first, count, values);
     case QuantizationMethod::kGguf:
+    case QuantizationMethod::kE2m1:
     case QuantizationMethod::kRounded:
       break;
   }
