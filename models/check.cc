@@ -283,7 +283,8 @@ void check_weights(const StatedFacts& stated) {
     if (facts.further_group != 0 && facts.lm_head_bits != 16)
       refuse(&ModelFacts::lm_head_bits, "16 beside E2M1 in groups of 16 (NVFP4)");
   } else if (facts.further_bits != 0) {
-    if (facts.further_group == 0) refuse(&ModelFacts::further_group, "one of 16, 32, 64, 128");
+    if ((facts.further_group == 0) != (facts.further_bits == 16))
+      refuse(&ModelFacts::further_group, facts.further_bits == 16 ? "0 for bf16" : "one of 16, 32, 64, 128");
     if (facts.further_bits == facts.weight_bits || !has_integers(facts))
       refuse(&ModelFacts::further_bits, "other integers than the layers have");
   }

@@ -258,7 +258,7 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
     for (auto& [fact, place] : stated.places) place.key = rename(place.key);
   }
   check(stated);
-  if (config.quantization && config.quantization->method == QuantizationMethod::kE2m1) {
+  if (config.quantization && names_modules(*config.quantization)) {
     state_modules(*config.quantization, checkpoint_of(family, stated.facts), stated);
     check(stated);
   }

@@ -1,4 +1,4 @@
-// Formats of single matrices where a checkpoint's configuration names the linear layers that are quantised.
+// Formats of single matrices where a checkpoint's configuration names linear layers.
 #pragma once
 
 #include "models/check.h"
@@ -7,8 +7,12 @@
 
 namespace soliton {
 
-/// States which matrices of which layers are in E2M1. `stated` has passed check() as if none were; `checkpoint` is that of its
-/// facts. Throws Error (kMismatch) if of linear layers that are multiplied together only some are, or lm_head is.
+/// Does the configuration name any?
+bool names_modules(const QuantizationConfig& quantization);
+
+/// States which matrices of which layers have another format than most. `stated` has passed check() as if none had; `checkpoint`
+/// is that of its facts. Throws Error (kMismatch) if linear layers that are multiplied together differ, if there are three
+/// formats, or for one that lm_head may not have.
 void state_modules(const QuantizationConfig& quantization, const Checkpoint& checkpoint, StatedFacts& stated);
 
 }  // namespace soliton

@@ -33,7 +33,7 @@ inline constexpr NumberRange kRopeAttentionFactorLimit = {.min = 0, .max = 64, .
 
 inline constexpr std::array kIntegerBits = {4, 5, 6, 8};  // of a quantised weight
 inline constexpr std::array kWeightBits = {4, 5, 6, 8, 16};
-inline constexpr std::array kFurtherBits = {0, 4, 5, 6, 8};         // 0: there are no others
+inline constexpr std::array kFurtherBits = {0, 4, 5, 6, 8, 16};     // 0: there are no others
 inline constexpr std::array kWeightGroups = {-1, 16, 32, 64, 128};  // -1: all columns of a row
 inline constexpr std::array kFurtherGroups = {0, 16, 32, 64, 128};
 inline constexpr std::array kWeightBlocks = {0, 256};

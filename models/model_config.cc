@@ -49,7 +49,7 @@ void read_further(const StrictYaml& further, StatedFacts& stated) {
   ModelFacts& facts = stated.facts;
   read_fact(further, "bits", &ModelFacts::further_bits, stated);
   read_flag_if_there(further, "e2m1", &ModelFacts::further_e2m1, stated);
-  if (facts.further_e2m1 == 0 || further.has("group"))
+  if ((facts.further_e2m1 == 0 && facts.further_bits != 16) || further.has("group"))
     read_fact(further, "group", &ModelFacts::further_group, stated);
   read_flag_if_there(further, "minima", &ModelFacts::further_minima, stated);
   read_fact_if_there(further, "block", &ModelFacts::further_block, stated);

@@ -54,7 +54,8 @@ struct Stated {
         symmetric{root, {}},
         act_order{root, {}},
         lm_head{root, {}},
-        zeros{root, {}} {}
+        zeros{root, {}},
+        dynamic{root, {}} {}
 
   Member<Method> method;
   Member<int> bits;
@@ -63,6 +64,7 @@ struct Stated {
   Member<bool> act_order;
   Member<bool> lm_head;
   Member<ZeroFormat> zeros;
+  Member<json> dynamic;
   ModuleRules modules = {};
 };
 
@@ -153,8 +155,39 @@ Member<ZeroFormat> read_zero_format(const JsonView& root) {
   throw unsupported(view, "\"gptq\" or \"gptq_v2\"");
 }
 
+/// What matters to GPTQModel alone while it quantises.
+constexpr std::array kWriterMembers = {"damp_percent", "damp_auto_increment", "static_groups",
+                                       "true_sequential", "mse"};
+
+/// GPTQModel's overrides of single layers, each by an expression: other bits or groups, or behind a minus none. All else has to be
+/// as of the others.
+void read_dynamic(const JsonView& root, Stated& stated) {
+  constexpr std::string_view kSkips = "-:";
+  constexpr std::string_view kOverrides = "+:";
+  const JsonView dynamic = root["dynamic"];
+  if (dynamic.is_null()) return;
+  stated.dynamic = {dynamic, dynamic.object()};
+  for (const auto& [key, ignored] : stated.dynamic.value->items()) {
+    const JsonView own = dynamic[key];
+    const bool skips = key.starts_with(kSkips);
+    const size_t mark = skips || key.starts_with(kOverrides) ? kSkips.size() : 0;
+    ModuleRule rule{.pattern = {PatternKind::kRegex, key.substr(mark), own}};
+    if (!skips) {
+      rule.bits = own["bits"].is_null() ? stated.bits.value.value_or(kNibbleBits) : read_bits(own["bits"]);
+      rule.group_size = own["group_size"].is_null() ? stated.group_size.value.value_or(-1)
+                                                    : read_group_size(own["group_size"]);
+      for (const auto& [member, value] : own.object().items()) {
+        if (member == "bits" || member == "group_size" || std::ranges::count(kWriterMembers, member) > 0)
+          continue;
+        if (root[member].is_null() || root[member].describe() != own[member].describe())
+          throw unsupported(own[member], "what other layers have");
+      }
+    }
+    stated.modules.rules.push_back(std::move(rule));
+  }
+}
+
 void read_gptq(const JsonView& root, Stated& stated) {
-  expect_empty(root["dynamic"], "no overrides of single modules");
   expect_only(root["pack_dtype"], "int32");
   const JsonView marlin = root["is_marlin_format"];
   if (optional_boolean(marlin).value_or(false)) throw unsupported(marlin, "false");
@@ -164,6 +197,7 @@ void read_gptq(const JsonView& root, Stated& stated) {
   stated.act_order = boolean_member(root["desc_act"]);
   stated.lm_head = boolean_member(root["lm_head"]);
   stated.zeros = read_zero_format(root);
+  read_dynamic(root, stated);
 }
 
 void read_awq(const JsonView& root, Stated& stated) {
@@ -423,6 +457,8 @@ void merge(Stated& stated, const Stated& other) {
   merge(stated.act_order, other.act_order);
   merge(stated.lm_head, other.lm_head);
   merge(stated.zeros, other.zeros);
+  merge(stated.dynamic, other.dynamic);
+  if (stated.modules.rules.empty()) stated.modules = other.modules;
 }
 
 int require(const Member<int>& member) {

@@ -48,7 +48,8 @@ struct QuantizationConfig {
   ZeroFormat zeros = ZeroFormat::kV2;         // kV1 in GPTQ alone
   std::string file;                           // where it was read, for messages
   std::optional<MatrixFormats> formats = {};  // kGguf alone
-  ModuleRules modules = {};                   // kE2m1 alone: which linear layers are quantised
+  ModuleRules modules =
+      {};  // of kE2m1 which linear layers are quantised; of kGptq which have other bits, or none
 
   /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`, or where neither is
   /// there hf_quant_config.json, as modelopt writes it.

@@ -204,7 +204,7 @@ class TensorFinder {
     if (has_integers && linear.integers->blocks() != nullptr) {
       check_blocks(*linear.integers->blocks(), matrix.format);
     } else if (has_integers) {
-      check_integers(*linear.integers, name);
+      check_integers(*linear.integers, matrix.format, name);
     } else {
       linear.floats = FloatRows(source_, name, rows);
       const E2m1Kind expected = matrix.format.has_factors()               ? E2m1Kind::kNvfp4
@@ -238,19 +238,18 @@ class TensorFinder {
                    describe_tensor(found->dtype, found->shape));
   }
 
-  void check_integers(const QuantizedLinear& linear, const std::string& name) const {
+  void check_integers(const QuantizedLinear& linear, const WeightFormat& format,
+                      const std::string& name) const {
     const auto refuse = [&](const std::string& expected, const std::string& got) {
       throw mismatch(name, "expected {}, as the config says, got {}", expected, got);
     };
     if (linear.is_fp8()) return;  // of which kernels take any
-    const bool has_group =
-        linear.group_size() == facts_.weight_group || (linear.num_groups() == 1 && facts_.weight_group < 0);
-    if (!has_group) {
-      refuse(fmt::format("groups of {} inputs", facts_.weight_group), fmt::format("{}", linear.group_size()));
-    }
-    if (linear.bits() != facts_.weight_bits)
-      refuse(fmt::format("{} bits", facts_.weight_bits), fmt::format("{}", linear.bits()));
-    if (facts_.weight_zeros == 0 && !linear.symmetric()) refuse("zeros of 8", "others");
+    const int group = format.bits() == facts_.weight_bits ? facts_.weight_group : format.group;
+    const bool has_group = linear.group_size() == group || (linear.num_groups() == 1 && group < 0);
+    if (!has_group) refuse(fmt::format("groups of {} inputs", group), fmt::format("{}", linear.group_size()));
+    if (linear.bits() != format.bits())
+      refuse(fmt::format("{} bits", format.bits()), fmt::format("{}", linear.bits()));
+    if (!format.has_zeros && !linear.symmetric()) refuse("zeros of 8", "others");
     if (facts_.weight_order == 0 && !linear.order().empty())
       refuse("inputs in natural order", "another order");
   }

@@ -60,7 +60,7 @@ struct ModelFacts {
   int32_t weight_block = 0;   // columns of a block, within which scales are integers; 0: there is none
   int32_t weight_e4m3 = 0;    // are weights of 8 bits E4M3 (fp8) with a float for a scale, not integers?
   int32_t lm_head_bits = 16;  // like weight_bits or further_bits; the rest as the others of so many bits
-  // Others than the layers' format, of the matrices that layer_further says; 0: there are none.
+  // Others than the layers' format, of the matrices that layer_further says; 0: there are none. 16: bf16 beside integers.
   int32_t further_bits = 0;
   int32_t further_group = 0;  // of E2M1 16 (NVFP4), or 0 for 32
   int32_t further_minima = 0;

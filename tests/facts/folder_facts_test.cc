@@ -423,6 +423,45 @@ TEST(FolderFacts, OfIntegersAreThoseOfTheTestsModels) {
   expect_written(facts_of(quantization), "  group: 128\n  symmetric: false\n  act_order: true\n");
 }
 
+// Layers that GPTQModel was told to quantise otherwise, or not at all: two formats.
+TEST(FolderFacts, OfOverridesAreThoseOfTheLayersThatTheyName) {
+  const TemporaryFolder folder;
+  json config = gptq(llama(4096, 14336, 32, 32, 8.0, false), true);
+  config["quantization_config"]["desc_act"] = false;
+  const auto with_dynamic = [&](const json& dynamic) {
+    config["quantization_config"]["dynamic"] = dynamic;
+    std::ofstream(folder.path() / "config.json") << config;
+    return HfConfig::open(folder.path()).facts;
+  };
+  const json eight = {{"bits", 8}, {"group_size", 32}};
+  const ModelFacts some = with_dynamic({{R"(.*\.(0|31)\.mlp\.down)", eight}, {"lm_head", eight}});
+  EXPECT_EQ(some.weight_bits, 4);
+  EXPECT_EQ(some.further_bits, 8);
+  EXPECT_EQ(some.further_group, 32);
+  EXPECT_EQ(some.lm_head_bits, 8);
+  EXPECT_EQ(some.layer_further[31], kDownMatrix);
+  EXPECT_EQ(some.layer_further[30], 0);
+  const ModelFacts skipped = with_dynamic({{R"(-:model\.layers\.1\.self_attn)", json::object()}});
+  EXPECT_EQ(skipped.further_bits, 16);
+  EXPECT_EQ(skipped.layer_further[1], kQkvMatrix | kOMatrix);
+  EXPECT_EQ(skipped.lm_head_bits, 4);
+  const auto expect = [&](const json& dynamic, const std::string& part) {
+    const std::string got = error_of([&] { with_dynamic(dynamic); });
+    EXPECT_NE(got.find(part), std::string::npos) << got;
+  };
+  expect({{".*q_proj", eight}},
+         "model.layers.0.self_attn.k_proj: expected 8 bits in groups of 32, as "
+         "model.layers.0.self_attn.q_proj has, "
+         "which is multiplied together with it, got 4 bits in groups of 128");
+  expect({{".*o_proj", eight}, {"-:.*down_proj", json::object()}},
+         "model.layers.0.mlp.down_proj: expected 4 bits in groups of 128 or 8 bits in groups of 32, as "
+         "others have, "
+         "got floats: no kernel computes with all");
+  expect({{".*o_proj", {{"group_size", 32}}}},
+         "model.layers.0.self_attn.o_proj: expected 4 bits in groups of 128, as "
+         "others of so many bits have, got 4 bits in groups of 32");
+}
+
 // What is multiplied together has one format; lm_head stays in bf16, and so do experts beside NVFP4.
 TEST(FolderFacts, OfE2m1AreRefusedWhereLayersDoNotFitTogether) {
   const TemporaryFolder folder;
@@ -437,12 +476,12 @@ TEST(FolderFacts, OfE2m1AreRefusedWhereLayersDoNotFitTogether) {
     EXPECT_NE(got.find(part), std::string::npos) << got;
   };
   expect(refusal(dense, {"lm_head", "*.7.self_attn.v_proj"}, "NVFP4"),
-         "config.json: model.layers.7.self_attn.v_proj: expected it to be quantised, as "
-         "model.layers.7.self_attn.q_proj is, which is multiplied together with it");
+         "config.json: model.layers.7.self_attn.v_proj: expected 4 bits in groups of 16, as "
+         "model.layers.7.self_attn.q_proj has, which is multiplied together with it, got floats");
   expect(refusal(dense, {"lm_head", "*.7.mlp.gate_proj"}, "NVFP4"),
-         "model.layers.7.mlp.up_proj: expected it to be not quantised, as model.layers.7.mlp.gate_proj is, ");
+         "model.layers.7.mlp.up_proj: expected floats, as model.layers.7.mlp.gate_proj has, ");
   expect(refusal(dense, json::array(), "NVFP4"),
-         "config.json: lm_head: expected it to be left out, got it quantised: not supported");
+         "config.json: lm_head: expected floats, got 4 bits in groups of 16: not supported");
   expect(refusal(qwen3_moe(), {"lm_head", "*mlp.gate"}, "NVFP4"),
          "expected experts in bf16 beside E2M1 in groups of 16 (NVFP4)");
   EXPECT_EQ(refusal(qwen3_moe(), {"lm_head", "*mlp*"}, "NVFP4"), "no error");

@@ -498,8 +498,9 @@ TEST(ModelConfig, RefusesImpossibleMixesOfIntegers) {
     return parse_error(with(mixed, from, to));
   };
   EXPECT_EQ(parse_error(mixed), "no error");
-  EXPECT_NE(changed("    bits: 6", "    bits: 7").find("expected one of 0, 4, 5, 6, 8, got 7"),
+  EXPECT_NE(changed("    bits: 6", "    bits: 7").find("expected one of 0, 4, 5, 6, 8, 16, got 7"),
             std::string::npos);
+  EXPECT_NE(changed("    bits: 6", "    bits: 16").find("expected 0 for bf16, got 16"), std::string::npos);
   EXPECT_NE(changed("    bits: 6", "    bits: 4").find("expected other integers than the layers have, got 4"),
             std::string::npos);
   EXPECT_NE(changed("    group: 16", "    group: 24").find("expected one of 0, 16, 32, 64, 128, got 24"),

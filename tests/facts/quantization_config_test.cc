@@ -278,6 +278,36 @@ TEST_F(QuantizationConfigTest, RefusesVariantsOfE2m1) {
             "global_quant_config.weight.dtype: expected a string, got nothing");
 }
 
+// By the first character on, as GPTQModel does; what an override leaves out is as of the others.
+TEST_F(QuantizationConfigTest, ReadsOverridesOfSingleLayers) {
+  const json dynamic = {{"-:.*\\.3\\.mlp\\.", json::object()},
+                        {"+:.*down_proj$", {{"bits", 8}, {"group_size", 32}, {"sym", true}, {"mse", 2.4}}},
+                        {"lm_head", {{"bits", 8}}}};
+  const QuantizationConfig config = read(patched(gptq(), {{"dynamic", dynamic}}));
+  const auto find = [&](const std::string& name) { return config.modules.find(name, "f"); };
+  EXPECT_EQ(find("model.layers.0.mlp.up_proj"), nullptr);
+  EXPECT_EQ(find("model.layers.0.mlp.down_proj")->bits, 8);
+  EXPECT_EQ(find("model.layers.0.mlp.down_proj")->group_size, 32);
+  EXPECT_EQ(find("lm_head")->group_size, 128);
+  EXPECT_TRUE(config.modules.is_left_out("model.layers.3.mlp.up_proj", "f"));
+  EXPECT_FALSE(config.modules.is_left_out("model.layers.33.mlp.up_proj", "f"));
+  expect_refused(
+      [&] { find("model.layers.3.mlp.down_proj"); }, ExitCode::kMismatch,
+      "f: model.layers.3.mlp.down_proj: expected patterns that say the same of it, got several that "
+      "do not");
+  const auto own = [](const json& value) { return json{{"dynamic", {{".*", value}}}}; };
+  unsupported(gptq(), own({{"bits", 3}}), "dynamic..*.bits: expected one of 4, 8, got 3: not supported");
+  unsupported(gptq(), own({{"desc_act", false}}),
+              "dynamic..*.desc_act: expected what other layers have, got false");
+  unsupported(gptq(), own({{"adapter", "lora"}}),
+              "dynamic..*.adapter: expected what other layers have, got ");
+  malformed(gptq(), {{"dynamic", {{"(", json::object()}}}},
+            "dynamic.(: expected a regular expression, got \"(\"");
+  second_refused(patched(gptq(), {{"dynamic", dynamic}}), patched(gptq(), own({{"bits", 8}})).dump(),
+                 ExitCode::kBadFile,
+                 "dynamic: expected what quantization_config in config.json says, an object, got");
+}
+
 TEST_F(QuantizationConfigTest, RefusesExpressionsThatAreNoneOrTakeTooLong) {
   const auto ignoring = [](const std::string& pattern) { return json{{"ignore", {pattern}}}; };
   malformed(e2m1_tensors(true), ignoring("re:(a"), "ignore[0]: expected a regular expression, got \"(a\"");
@@ -332,8 +362,6 @@ TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
 }
 
 TEST_F(QuantizationConfigTest, RefusesVariantsOfGptqAndAwq) {
-  unsupported(gptq(), {{"dynamic", {{"-:.*down_proj.*", json::object()}}}},
-              "dynamic: expected no overrides of single modules, got an object: not supported");
   unsupported(gptq(), {{"pack_dtype", "int8"}}, "pack_dtype: expected \"int32\", got \"int8\"");
   unsupported(gptq(), {{"checkpoint_format", "marlin"}},
               "checkpoint_format: expected \"gptq\" or \"gptq_v2\", got \"marlin\"");

@@ -28,7 +28,11 @@ BYTES = (128, 128)
 METHODS = {
     "gptq-v1": EIGHT, "gptq-v2": EIGHT, "gptq-v1-zeros": (1, 16), "gptq-v2-zeros": (0, 15),
     "awq": EIGHT, "awq-zeros": (0, 15), "c-t": EIGHT, "c-t-zeros": (0, 15), "gptq-v1-bytes": BYTES, "gptq-v2-bytes": BYTES, "c-t-bytes": BYTES}
-EXTRAS = ("act-order", "no-g-idx", "zero-g-idx", "bf16-scales", "lm-head", "second-file")
+EXTRAS = ("act-order", "no-g-idx", "zero-g-idx", "bf16-scales", "lm-head", "second-file", "dynamic-eight", "dynamic-skip")
+# GPTQModel's overrides of single layers: other bits and groups, or none.
+EIGHT_BITS = {"+:.*\\.1\\.self_attn\\.[qkv]_proj": {"bits": 8, "group_size": 32},
+              ".*\\.0\\.mlp\\.down": {"bits": 8, "group_size": 32, "sym": True}}
+SKIPPED = {"-:.*\\.0\\.self_attn\\.o_proj": {}, "-:model\\.layers\\.1\\.mlp\\.down_proj$": {}}
 
 
 class Layer(make_cases.Case):
@@ -88,7 +92,7 @@ class Format(EveryLayer):
     def config(self):
         if self.method.startswith("gptq"):
             version = "gptq_v2" if "v2" in self.method else "gptq"
-            config = make_cases.gptq_config(self.group, self.symmetric, version)
+            config = make_cases.gptq_config(self.group, self.symmetric, version) | {"dynamic": self.dynamic()}
             return config | {"bits": self.bits, "lm_head": self.lm_head, "desc_act": "act-order" in self.extras}
         if self.method.startswith("awq"):
             return {"quant_method": "awq", "bits": 4, "group_size": self.group, "zero_point": not self.symmetric,
@@ -97,10 +101,21 @@ class Format(EveryLayer):
         config["config_groups"]["group_0"]["weights"]["num_bits"] = self.bits
         return config | {"ignore": [] if self.lm_head else ["lm_head"]}
 
+    def dynamic(self):
+        if "dynamic-eight" in self.extras:
+            return EIGHT_BITS
+        return SKIPPED if "dynamic-skip" in self.extras else {}
+
+    def leaves_out(self, prefix):
+        return any(re.match(pattern[2:], prefix) for pattern in self.dynamic() if pattern.startswith("-:"))
+
     def layer(self, prefix, rows, columns):
         scale_type = "bfloat16" if "bf16-scales" in self.extras else "float16"
-        return Layer(prefix, f"{self.name} {prefix}", rows, columns, self.group, self.zeros, scale_type=scale_type,
-                     ordered="act-order" in self.extras, bits=self.bits)
+        bits, group, zeros = self.bits, self.group, self.zeros
+        if any(re.match(pattern.removeprefix("+:"), prefix) for pattern in self.dynamic()):
+            bits, group, zeros = 8, 32, BYTES
+        return Layer(prefix, f"{self.name} {prefix}", rows, columns, group, zeros, scale_type=scale_type,
+                     ordered="act-order" in self.extras, bits=bits)
 
     def tensors(self, _, layer):
         if self.method.startswith("gptq"):

@@ -57,13 +57,13 @@ class Finder {
 };
 
 /// Groups of a row; each has the same number of inputs.
-int count_groups(const QuantizationConfig& config, const Tensor& values, int64_t columns) {
-  if (config.group_size < 0 || config.group_size >= columns) return 1;
-  if (columns % config.group_size != 0) {
+int count_groups(int group_size, const Tensor& values, int64_t columns) {
+  if (group_size < 0 || group_size >= columns) return 1;
+  if (columns % group_size != 0) {
     throw tensor_error(ExitCode::kMismatch, values, "expected inputs in groups of {}, got {} inputs",
-                       config.group_size, columns);
+                       group_size, columns);
   }
-  return static_cast<int>(columns / config.group_size);
+  return static_cast<int>(columns / group_size);
 }
 
 /// Inputs sorted by the group that `tensor` gives them, stably; empty if that is their natural order, or if
@@ -190,7 +190,8 @@ void require_symmetric_bytes(const Tensor& zeros) {
     throw tensor_error(ExitCode::kMismatch, zeros, "expected zeros of 128 throughout, got others");
 }
 
-void find_gptq_or_awq(const Finder& finder, const QuantizationConfig& config, QuantizedTensors& tensors) {
+void find_gptq_or_awq(const Finder& finder, const QuantizationConfig& config, int group_size,
+                      QuantizedTensors& tensors) {
   const bool is_gptq = config.method == Method::kGptq;
   const int64_t rows = tensors.rows;
   const int64_t columns = tensors.columns;
@@ -199,7 +200,7 @@ void find_gptq_or_awq(const Finder& finder, const QuantizationConfig& config, Qu
   const int64_t row_words = rows / of_word;
   finder.require("qweight", {DType::kI32},
                  {is_gptq ? columns / of_word : columns, is_gptq ? rows : row_words});
-  tensors.num_groups = count_groups(config, *tensors.values, columns);
+  tensors.num_groups = count_groups(group_size, *tensors.values, columns);
   tensors.scales = &finder.require("scales", {DType::kF16, DType::kBF16}, {tensors.num_groups, rows});
   tensors.zeros = &finder.require("qzeros", {DType::kI32}, {tensors.num_groups, row_words});
   if (is_gptq) {
@@ -244,7 +245,7 @@ void find_compressed_tensors(const Finder& finder, const QuantizationConfig& con
   const int64_t rows = tensors.rows;
   finder.require("weight_packed", {DType::kI32}, {rows, tensors.columns * tensors.bits / kWordBits});
   check_weight_shape(finder, tensors);
-  tensors.num_groups = count_groups(config, *tensors.values, tensors.columns);
+  tensors.num_groups = count_groups(config.group_size, *tensors.values, tensors.columns);
   tensors.scales = &finder.require("weight_scale", {DType::kF16, DType::kBF16}, {rows, tensors.num_groups});
   if (!config.symmetric) {
     tensors.zeros = &finder.require("weight_zero_point", {DType::kI32},
@@ -360,17 +361,23 @@ std::optional<QuantizedLinear> find_quantized(const TensorSource& source, const 
     }
     return std::nullopt;
   }
+  const ModuleRule* const rule = config.modules.find(prefix, config.file);
+  const bool is_left_out = config.modules.is_left_out(prefix, config.file);
+  if (is_left_out) {
+    throw tensor_error(ExitCode::kMismatch, *values, "expected floats, because of dynamic in {}",
+                       config.file);
+  }
   QuantizedTensors tensors;
   tensors.method = config.method;
-  tensors.bits = config.bits;
+  tensors.bits = rule == nullptr ? config.bits : rule->bits;
   tensors.rows = rows;
   tensors.columns = columns;
   tensors.values = values;
-  require_words(*values, "inputs", columns, config.bits);
+  require_words(*values, "inputs", columns, tensors.bits);
   if (has_own_names) {
     find_compressed_tensors(finder, config, tensors);
   } else {
-    find_gptq_or_awq(finder, config, tensors);
+    find_gptq_or_awq(finder, config, rule == nullptr ? config.group_size : rule->group_size, tensors);
   }
   tensors.bias = find_bias(finder, rows);
   return QuantizedLinear(std::move(tensors));
