@@ -128,16 +128,21 @@ Method read_method(const JsonView& view) {
   for (const MethodName& known : kMethods) {
     if (name == known.name) return known.method;
   }
-  throw unsupported(view, "\"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", \"modelopt\" or \"quark\"");
+  throw unsupported(
+      view,
+      "\"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", \"modelopt\", \"quark\" or \"bitsandbytes\"");
 }
 
-/// A table of 16 floats, and scales that are floats too: no integers with scales of f16 have such values exactly.
-void refuse_nf4(const JsonView& root) {
+/// Is it bitsandbytes' nf4, whose layers are floats when they are read? Refuses what else bitsandbytes writes.
+bool is_nf4(const JsonView& root) {
+  const JsonView method = root["quant_method"];
+  if (method.is_null() || method.string() != "bitsandbytes") return false;
   const JsonView type = root["bnb_4bit_quant_type"];
-  if (type.is_null() || type.string() != "nf4") return;
-  throw type.error(
-      ExitCode::kMismatch,
-      "expected integers, got \"nf4\": not supported, as kernels cannot have its floats exactly");
+  if (!optional_boolean(root["load_in_4bit"]).value_or(false))
+    throw unsupported(root["load_in_4bit"], "true");
+  if (type.string() != "nf4") throw unsupported(type, "\"nf4\"");
+  expect_only(root["bnb_4bit_quant_storage"], "uint8");
+  return true;
 }
 
 /// gptq or gptq_v2, from checkpoint_format or its newer name `format`.
@@ -426,7 +431,6 @@ void read_quark(const JsonView& root, Stated& stated) {
 Stated read_stated(const JsonView& root, std::optional<Method> fallback) {
   const JsonView name = root["quant_method"];
   Stated stated(root);
-  refuse_nf4(root);
   const Method method = name.is_null() && fallback ? *fallback : read_method(name);
   stated.method = {name, method};
   if (method == Method::kGptq) read_gptq(root, stated);
@@ -500,6 +504,7 @@ std::string_view zero_format_name(ZeroFormat zeros) {
 
 std::optional<QuantizationConfig> QuantizationConfig::read(const JsonView& config, const fs::path& folder) {
   const JsonView first = config["quantization_config"];
+  if (!first.is_null() && is_nf4(first)) return std::nullopt;
   const std::string first_name = (folder / "config.json").string();
   const fs::path second_path = folder / kSecondFile;
   std::error_code ignored;

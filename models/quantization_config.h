@@ -54,7 +54,7 @@ struct QuantizationConfig {
   /// Reads `quantization_config` of config.json (`config` is its root) and quantize_config.json of `folder`, or where neither is
   /// there hf_quant_config.json, as modelopt writes it.
   /// Where both exist they may not contradict one another, and what config.json leaves out is taken from the
-  /// other one. Nothing if neither exists. Throws kBadFile if a member is missing, of a wrong type or
+  /// other one. Nothing if neither exists, or for nf4 of bitsandbytes, which tensors alone know of. Throws kBadFile if a member is missing, of a wrong type or
   /// contradicted, and kMismatch for a sound checkpoint that is not supported.
   static std::optional<QuantizationConfig> read(const JsonView& config, const std::filesystem::path& folder);
 };

@@ -45,6 +45,11 @@ FloatRows::FloatRows(const TensorSource& source, const std::string& name, const 
     tensor_ = &source.require(full, found->dtype, rows.tensor_shape());
     return;
   }
+  if (rows.num_layers == 0) nf4_ = Nf4Linear::find(source, name, rows.tensor_rows, columns_);
+  if (nf4_) {
+    tensor_ = &nf4_->codes();
+    return;
+  }
   if (rows.num_layers == 0) find_codes(source, name, rows);
   if (e2m1_ == E2m1Kind::kNone) tensor_ = &require_floats(source, full, rows.tensor_shape());
 }
@@ -86,7 +91,11 @@ const std::byte* FloatRows::find(int64_t row, int64_t first) const {
 void FloatRows::read(std::span<const int64_t> rows, int64_t first, int64_t count, uint16_t* values) const {
   if (form_ == TensorForm::kColumns) return read_columns(rows, first, count, values);
   for (const int64_t row : rows) {
-    read_bf16(*tensor_, row * columns_ + first, count, values);
+    if (nf4_) {
+      nf4_->read(row * columns_ + first, count, values);
+    } else {
+      read_bf16(*tensor_, row * columns_ + first, count, values);
+    }
     values += count;
   }
 }

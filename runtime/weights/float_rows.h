@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "models/checkpoint.h"
+#include "runtime/weights/quantization/nf4.h"
 #include "runtime/weights/safetensors.h"
 
 namespace soliton {
@@ -25,6 +27,8 @@ class FloatRows {
   /// is no number above 0.
   FloatRows(const TensorSource& source, const std::string& name, const LinearRows& rows);
 
+  /// Are they unpacked from nf4?
+  bool is_nf4() const { return nf4_.has_value(); }
   E2m1Kind e2m1() const { return e2m1_; }
   /// Of NVFP4: what products of codes and scales are multiplied by, rounded to float where the file divides; else 1.
   float factor() const { return divides_ ? 1 / global_ : global_; }
@@ -53,6 +57,7 @@ class FloatRows {
   void read_block_codes(int64_t row, int64_t first, int64_t count, uint8_t* codes, uint8_t* scales) const;
 
   const Tensor* tensor_ = nullptr;
+  std::optional<Nf4Linear> nf4_;
   E2m1Kind e2m1_ = E2m1Kind::kNone;
   const Tensor* scales_ = nullptr;  // of E2M1, unless
   bool has_blocks_ = false;         // each block has its own, as GGUF files do

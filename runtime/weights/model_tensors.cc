@@ -58,6 +58,11 @@ class TensorFinder {
           if (part.integers && !part.integers->remark().empty()) remarks.insert(part.integers->remark());
           if (part.integers && part.integers->blocks() != nullptr)
             add_remark(*part.integers->blocks(), remarks);
+          if (part.floats.is_nf4() && !rounds())
+            remarks.insert(
+                fmt::format("{}: layers in nf4 are unpacked to bf16, which takes four times the memory (or "
+                            "--weights q8, q4)",
+                            source_.path()));
         }
       }
     }

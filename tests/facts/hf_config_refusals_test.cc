@@ -170,7 +170,7 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"MistralForCausalLM"}}}, "model_type: expected \"mistral\", got \"llama\"");
   refused({{"quantization_config", {{"quant_method", "eetq"}}}},
           "quantization_config.quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", "
-          "\"modelopt\" or \"quark\", got \"eetq\"");
+          "\"modelopt\", \"quark\" or \"bitsandbytes\", got \"eetq\"");
   refused({{"attention_bias", true}}, "attention_bias: expected false, got true: not supported");
   refused({{"mlp_bias", true}}, "mlp_bias: expected false, got true: not supported");
   refused({{"hidden_act", "relu2"}},

@@ -339,12 +339,16 @@ TEST_F(QuantizationConfigTest, RefusesVariantsOfFp8) {
 }
 
 TEST_F(QuantizationConfigTest, RefusesWhatIsNotSupported) {
-  unsupported(gptq(), {{"quant_method", "bitsandbytes"}},
-              "quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", \"modelopt\" or "
-              "\"quark\", got "
-              "\"bitsandbytes\": not supported");
-  unsupported(gptq(), {{"quant_method", "bitsandbytes"}, {"bnb_4bit_quant_type", "nf4"}},
-              "bnb_4bit_quant_type: expected integers, got \"nf4\": not supported, as kernels cannot have");
+  unsupported(gptq(), {{"quant_method", "eetq"}},
+              "quant_method: expected \"gptq\", \"awq\", \"compressed-tensors\", \"fp8\", \"modelopt\", "
+              "\"quark\" or \"bitsandbytes\", got \"eetq\": not supported");
+  const json nf4 = {{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}};
+  EXPECT_FALSE(read_root({{"quantization_config", nf4}}));  // floats, as far as kernels know
+  unsupported(nf4, {{"load_in_4bit", false}, {"load_in_8bit", true}},
+              "load_in_4bit: expected true, got false");
+  unsupported(nf4, {{"bnb_4bit_quant_type", "fp4"}}, "bnb_4bit_quant_type: expected \"nf4\", got \"fp4\"");
+  unsupported(nf4, {{"bnb_4bit_quant_storage", "bfloat16"}},
+              "bnb_4bit_quant_storage: expected \"uint8\", got \"bfloat16\"");
   unsupported(awq(), {{"bits", 8}}, "bits: expected 4, got 8");
   for (const int bits : {2, 3, 16}) {
     unsupported(gptq(), {{"bits", bits}}, "bits: expected one of 4, 8, got " + std::to_string(bits));

@@ -7,7 +7,8 @@ FOLDER/FORMAT/model.safetensors   the tensors of BASE; of the linear layers thos
 FOLDER/FORMAT.meant/model.safetensors  the same as bf16 and, of the linear layers, float32
 
 A FORMAT is METHOD-GROUP or METHOD-GROUP-EXTRA+EXTRA..., such as gptq-v1-64-no-g-idx: see METHODS and EXTRAS; or one of
-E4M3: fp8-blocks, fp8-channel or fp8-tensor; or of E2M1: nvfp4-c-t, nvfp4-modelopt, mxfp4-c-t or mxfp4-quark. The
+E4M3: fp8-blocks, fp8-channel or fp8-tensor; or of E2M1: nvfp4-c-t, nvfp4-modelopt, mxfp4-c-t or mxfp4-quark;
+or of bitsandbytes: nf4 or nf4-single. The
 layers are drawn as make_cases.py draws its own, with weights of about the size of BASE's. Needs numpy alone.
 """
 
@@ -263,7 +264,67 @@ class E2m1Format(EveryLayer):
         return stored | {prefix + ".weight_scale_2": layer.factor}
 
 
+NF4 = np.array([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+                0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023,
+                1.0], np.float32)
+
+
+class Nf4Layer:
+    """Codes of the flattened matrix, 64 with a scale, a float or a code of 8 bits of a table, 256 of these with a float."""
+
+    def __init__(self, is_nested, seed, rows, columns):
+        random = np.random.default_rng(zlib.crc32(seed.encode()))
+        self.shape, self.is_nested = (rows, columns), is_nested
+        self.codes = random.integers(0, 16, rows * columns).astype(np.uint8)
+        blocks = rows * columns // 64
+        self.table = np.sort(random.uniform(-1, 1, 256)).astype(np.float32)
+        size = columns ** -0.5 / 0.56  # the table varies by 0.56 squared
+        self.nested = random.integers(0, 256, blocks).astype(np.uint8)
+        self.nested_scales = (random.uniform(0.3, 0.4, -(-blocks // 256)) * size).astype(np.float32)
+        self.offset = float(np.float32(size))
+        self.scales = (random.uniform(0.7, 1.4, blocks) * size).astype(np.float32)
+
+    def weight(self):
+        """As bitsandbytes' own code computes it in float32, and rounds it to bf16."""
+        scales = self.scales
+        if self.is_nested:
+            scales = self.table[self.nested] * np.repeat(self.nested_scales, 256)[:len(self.nested)]
+            scales = scales + np.float32(self.offset)
+        bits = (NF4[self.codes] * np.repeat(scales, 64)).reshape(self.shape).view(np.uint32)
+        return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32)
+
+
+class Nf4Format(EveryLayer):
+    """nf4: as bitsandbytes stores it with double quantisation; nf4-single: without."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def config(self):
+        return {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "bnb_4bit_quant_type": "nf4",
+                "bnb_4bit_quant_storage": "uint8", "bnb_4bit_use_double_quant": self.name == "nf4"}
+
+    def layer(self, prefix, rows, columns):
+        return Nf4Layer(self.name == "nf4", f"{self.name} {prefix}", rows, columns)
+
+    def tensors(self, prefix, layer):
+        name = prefix + ".weight"
+        state = {"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": list(layer.shape)}
+        stored = {name: ("U8", (layer.codes[0::2] << 4 | layer.codes[1::2]).reshape(-1, 1)), name + ".quant_map": NF4}
+        if layer.is_nested:
+            state |= {"nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": layer.offset}
+            stored |= {name + ".absmax": ("U8", layer.nested), name + ".nested_absmax": layer.nested_scales,
+                       name + ".nested_quant_map": layer.table}
+        else:
+            stored[name + ".absmax"] = layer.scales
+        text = np.frombuffer(json.dumps(state).encode(), np.uint8)
+        return stored | {name + ".quant_state.bitsandbytes__nf4": ("U8", text)}
+
+
 def format_of(name):
+    if name.startswith("nf4"):
+        return Nf4Format(name)
     if name.startswith("fp8"):
         return Fp8Format(name)
     return E2m1Format(name) if name.startswith(("nvfp4", "mxfp4")) else Format(name)
