@@ -1,0 +1,3 @@
+#include "tests/instances.h"
+
+SOLITON_TEST_INSTANCES()
