@@ -77,12 +77,13 @@ TreePlan plan_tree(const KernelLibrary& library, int kernel, const TreeSpec& spe
 double attention_us(const TreePlan& plan, const TreeShape& shape, const TreeCosts& costs,
                     const ModelFacts& facts) {
   const ItemCosts items(shape, costs);
-  std::map<int, int> layers;  // with each window
-  for (int layer = 0; layer < facts.num_layers; ++layer) ++layers[window_of_layer(facts, layer)];
+  std::map<std::pair<int, int>, int> layers;  // with each window and chunk
+  for (int layer = 0; layer < facts.num_layers; ++layer)
+    ++layers[{window_of_layer(facts, layer), chunk_of_layer(facts, layer)}];
   double us = 0;
-  for (const auto& [window, count] : layers) {
+  for (const auto& [reach, count] : layers) {
     us += count * kMicrosecondsPerPs *
-          static_cast<double>(attention_ps(plan, items, plan.num_steps / 2, window));
+          static_cast<double>(attention_ps(plan, items, plan.num_steps / 2, reach.first, reach.second));
   }
   return us;
 }

@@ -60,12 +60,15 @@ TreeView TreePlan::view() const {
           .partials_per_head = partials_per_head};
 }
 
-int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int window) {
+int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int window, int chunk) {
   int64_t busiest = 0;
   for (size_t cta = 0; cta + 1 < plan.first_item.size(); ++cta) {
     int64_t load = 0;
-    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i)
-      load += costs.of(without_unseen(plan.items[i], step, window), step);
+    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i) {
+      const TreeItem& item = plan.items[i];
+      const int first_key = first_seen(item.least_query + step, window, chunk);
+      load += costs.of(without_unseen(item, step, first_key), step);
+    }
     busiest = std::max(busiest, load);
   }
   return busiest;

@@ -58,8 +58,9 @@ struct TreePlan {
   TreeView view() const;
 };
 
-/// What the busiest CTA takes by these costs for the attention of one layer with this window (0: none) at a step of the plan.
-int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int window);
+/// What the busiest CTA takes by these costs for the attention of one layer, with a window or chunks (0: none), at a step of the
+/// plan.
+int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int window, int chunk);
 
 /// Keeps its memory from plan to plan: in the long run plan() allocates nothing.
 class TreePlanner {
