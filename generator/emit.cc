@@ -179,6 +179,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
       out.line(".norms = NormPlacement{{{}}},  // {}", static_cast<int>(shape.norms),
                kNormPlacementNames[static_cast<int>(shape.norms)]);
     if (shape.norm_offset) out.line(".norm_offset = true,");
+    if (shape.ungated) out.line(".ungated = true,");
     out.line(".ordered = {},", shape.ordered);
     out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));
     out.line(".score_scale = {},", literal(shape.score_scale));

@@ -82,6 +82,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::sinks, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::norms, AnyNamed{kNormPlacementNames}},
     Rule{&ModelFacts::norm_offset, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::ungated, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
     Rule{&ModelFacts::max_context, kContextLimit},
@@ -239,6 +240,19 @@ void check_blocks(const StatedFacts& stated) {
     refuse(&ModelFacts::residual_scale, "1 where outputs of blocks have biases");
 }
 
+/// What does not go without a gate.
+void check_gates(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (facts.ungated == 0) return;
+  const auto refuse = [&](const Fact& fact, const std::string& expected) {
+    throw refusal(stated.unsupported, stated.place(fact), expected);
+  };
+  if (has_experts(facts)) refuse(&ModelFacts::num_experts, "no experts without a gate");
+  if (facts.activation == static_cast<int32_t>(Activation::kClampedSwiglu))
+    refuse(&ModelFacts::activation, "a function of one number without a gate");
+  if (facts.weight_order != 0) refuse(&ModelFacts::weight_order, "inputs in natural order without a gate");
+}
+
 /// E4M3 has one form.
 void check_e4m3(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
@@ -311,6 +325,7 @@ void check_together(const StatedFacts& stated) {
                   "64, 128 or 256 where heads are normed");
   }
   check_blocks(stated);
+  check_gates(stated);
   check_head_norms(stated);
   check_weights(stated);
   check_rope(stated);
@@ -325,6 +340,7 @@ std::string key_of(const Fact& fact) {
                                    .sinks = 1,
                                    .norms = 1,
                                    .norm_offset = 1,
+                                   .ungated = 1,
                                    .rope_dims = 1,
                                    .weight_minima = 1,
                                    .weight_block = 1,

@@ -120,6 +120,7 @@ std::array<LinearStack, 3> interleaved_mixture_stacks(const ModelFacts& facts, c
 std::vector<std::string> default_norms(NormPlacement norms) {
   switch (norms) {
     case NormPlacement::kBefore:
+    case NormPlacement::kCentred:
       return {"input_layernorm", "post_attention_layernorm"};
     case NormPlacement::kAround:
       return {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
@@ -160,7 +161,7 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
                       .paired_dims = paired > 0 ? rotated_dims(facts) : 0};
   };
   const Graph graph = build_graph(facts);
-  Checkpoint checkpoint = {.embedding = names.prefix + "model.embed_tokens",
+  Checkpoint checkpoint = {.embedding = names.prefix + names.tensors.embedding,
                            .stacks = {},
                            .other_stacks = {},
                            .norms = {},
@@ -172,11 +173,11 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
   for (int kind = 0; kind < graph.once(); ++kind) {
     const auto first = std::find(graph.layers.begin(), graph.layers.end(), kind) - graph.layers.begin();
     const int64_t ffn = ffn_of_layer(facts, static_cast<int>(first));
-    const LinearStack qkv = apart(facts.hidden, {rotated("self_attn.q_proj", heads),
-                                                 rotated("self_attn.k_proj", kv),
-                                                 {.name = "self_attn.v_proj", .rows = kv}});
-    add(is_fused ? fused("self_attn.qkv_proj", qkv) : qkv);
-    add(apart(heads, {{.name = "self_attn.o_proj", .rows = facts.hidden}}));
+    const LinearStack qkv = apart(facts.hidden, {rotated(names.tensors.q, heads),
+                                                 rotated(names.tensors.k, kv),
+                                                 {.name = names.tensors.v, .rows = kv}});
+    add(is_fused ? fused(names.tensors.qkv, qkv) : qkv);
+    add(apart(heads, {{.name = names.tensors.o, .rows = facts.hidden}}));
     if (ffn == kMixture && mixture.is_interleaved) {
       for (LinearStack& stack : interleaved_mixture_stacks(facts, mixture, TensorForm::kColumns))
         add(std::move(stack));
@@ -188,18 +189,21 @@ Checkpoint make_checkpoint(const ModelFacts& facts, Projections projections, con
       grow();
       std::ranges::move(fused_mixture_stacks(facts, mixture), checkpoint.other_stacks.end() - 3);
     } else {
-      const LinearStack gate_up =
-          apart(facts.hidden, {{.name = "mlp.gate_proj", .rows = ffn}, {.name = "mlp.up_proj", .rows = ffn}});
-      add(projections != Projections::kApart ? fused("mlp.gate_up_proj", gate_up) : gate_up);
-      add(apart(ffn, {{.name = "mlp.down_proj", .rows = facts.hidden}}));
+      std::vector<LinearRows> parts;
+      if (facts.ungated == 0) parts.push_back({.name = names.tensors.gate, .rows = ffn});
+      parts.push_back({.name = names.tensors.up, .rows = ffn});
+      const bool are_fused = projections != Projections::kApart && facts.ungated == 0;
+      const LinearStack gate_up = apart(facts.hidden, std::move(parts));
+      add(are_fused ? fused(names.tensors.gate_up, gate_up) : gate_up);
+      add(apart(ffn, {{.name = names.tensors.down, .rows = facts.hidden}}));
     }
     checkpoint.norms.push_back(names.norms.empty() ? default_norms(norm_placement(facts)) : names.norms);
   }
   const std::string head = facts.tied_lm_head != 0 ? checkpoint.embedding : names.prefix + "lm_head";
   add(apart(facts.hidden, {{.name = head, .rows = facts.vocabulary}}));
   grow();
-  checkpoint.norms.push_back({names.prefix + "model.norm"});
-  checkpoint.layers_prefix = names.prefix + kLayersPrefix;
+  checkpoint.norms.push_back({names.prefix + names.tensors.final_norm});
+  checkpoint.layers_prefix = names.prefix + names.tensors.layers;
   return checkpoint;
 }
 

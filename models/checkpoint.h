@@ -112,12 +112,29 @@ struct MixtureNames {
   bool is_interleaved = false;
 };
 
+/// What tensors are called of a model without experts; of a layer, within it.
+struct TensorNames {
+  const char* embedding = "model.embed_tokens";
+  const char* layers = kLayersPrefix;
+  const char* final_norm = "model.norm";
+  const char* q = "self_attn.q_proj";
+  const char* k = "self_attn.k_proj";
+  const char* v = "self_attn.v_proj";
+  const char* qkv = "self_attn.qkv_proj";  // of all three
+  const char* o = "self_attn.o_proj";
+  const char* gate = "mlp.gate_proj";
+  const char* up = "mlp.up_proj";
+  const char* gate_up = "mlp.gate_up_proj";  // of both
+  const char* down = "mlp.down_proj";
+};
+
 /// What a family calls otherwise of a layer.
 struct LayerNames {
   std::vector<std::string> norms = {};  // in the order in which they are applied; empty: as most call them
   std::array<std::string, 2> head_norms = {"self_attn.q_norm", "self_attn.k_norm"};
   std::string prefix = {};  // of all names
-  bool pairs = false;       // rows of q and k stand as pairs that are rotated, see stored_row()
+  TensorNames tensors = {};
+  bool pairs = false;  // rows of q and k stand as pairs that are rotated, see stored_row()
 };
 
 /// Named as transformers names the tensors of Llama, and those who followed it. Experts may also be named as version 5 holds

@@ -60,6 +60,7 @@ void add_mixture(const ModelFacts& facts, std::vector<LinearStack>& stacks) {
 std::vector<std::string> norms_of(NormPlacement placement, const GgufNames& names) {
   switch (placement) {
     case NormPlacement::kBefore:
+    case NormPlacement::kCentred:
       return {"attn_norm", names.ffn_norm};
     case NormPlacement::kAround:
       return {"attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"};

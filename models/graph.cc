@@ -116,10 +116,11 @@ class KindBuilder {
   void add_dense(int ffn) {
     const int gated = kind_ == 0 ? int{kFfn} : add_vector("ffn", 0);
     graph_.vectors[gated].elements = ffn;
+    const bool has_gate = facts_.ungated == 0;
     add_gated({.name = "gate_up",
-               .rows = 2 * ffn,
+               .rows = has_gate ? 2 * ffn : ffn,
                .columns = facts_.hidden,
-               .row_order = RowOrder::kGateUp,
+               .row_order = has_gate ? RowOrder::kGateUp : RowOrder::kPlain,
                .format = format(kGateUpMatrix)},
               {.name = "down", .rows = facts_.hidden, .columns = ffn, .format = format(kDownMatrix)}, gated,
               kNone);

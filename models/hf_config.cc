@@ -124,6 +124,7 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");
   state_either(&ModelFacts::head_norm_last, nullptr, family.head_norm_last, "weights of heads' norms last");
+  state_either(&ModelFacts::ungated, nullptr, family.ungated, "networks without a gate");
   state_either(&ModelFacts::norm_offset, nullptr, family.norm_offset, "norms by 1 + weight");
   Place placement = part_of(family_place, "norms");
   placement.got = kNormPlacementNames[static_cast<int32_t>(family.norms)];
@@ -196,6 +197,7 @@ Checkpoint checkpoint_of(const Family& family, const ModelFacts& facts) {
     if (family.head_norm_names[i] != nullptr) names.head_norms[i] = family.head_norm_names[i];
   }
   if (family.tensors_prefix != nullptr) names.prefix = family.tensors_prefix;
+  names.tensors = family.tensors;
   names.pairs = family.pairs;
   return make_checkpoint(facts, family.projections, family.mixture ? family.mixture->names : MixtureNames{},
                          names);
@@ -242,7 +244,10 @@ HfConfig HfConfig::read(const json& document, const std::string& file,
   HfConfig config;
   const Family& family = read_family(root);
   config.architecture = family.architecture;
-  const JsonView text = family.text_member == nullptr ? root : root[family.text_member];
+  const json translated = family.translate == nullptr ? json() : family.translate(root);
+  const JsonView text = family.translate != nullptr     ? JsonView(translated, file)
+                        : family.text_member == nullptr ? root
+                                                        : root[family.text_member];
   refuse_unsupported(text, family);
   StatedFacts stated = {.file = file, .unsupported = ExitCode::kMismatch};
   read_sizes(text, family, stated);

@@ -22,9 +22,11 @@ void expect_constant(const JsonView& view, float constant) {
 void read_activation(const JsonView& config, const Family& family, StatedFacts& stated) {
   const JsonView view = config[family.activation_member];
   Place place = view.place();
-  if (view.is_null()) place.got = kActivationNames[0];
+  if (view.is_null()) place.got = kActivationNames[static_cast<size_t>(family.absent_activation)];
   int32_t activation = find_activation(view.is_null() ? place.got : view.string());
-  if (activation < 0 || activation == static_cast<int32_t>(Activation::kClampedSwiglu)) {
+  const bool is_ungated = activation == static_cast<int32_t>(Activation::kReluSquared);
+  if (activation < 0 || activation == static_cast<int32_t>(Activation::kClampedSwiglu) ||
+      (is_ungated && !family.ungated)) {
     throw view.error(ExitCode::kMismatch, "expected \"{}\", \"{}\" or \"{}\", got {}", kActivationNames[0],
                      kActivationNames[1], kActivationNames[static_cast<size_t>(Activation::kGelu)],
                      view.describe());

@@ -430,6 +430,7 @@ namespace {
 /// silu(gate) * up, or gelu's approximation by tanh; or gpt-oss's.
 double activated(int activation, double gate, double up) {
   if (activation == 0) return gate / (1.0 + std::exp(-gate)) * up;
+  if (activation == 4) return std::max(gate, 0.0) * std::max(gate, 0.0) * up;
   if (activation == 3) return 0.5 * gate * (1.0 + std::erf(gate * std::numbers::sqrt2 / 2)) * up;
   if (activation == 2) {
     gate = std::min(gate, 7.0);
@@ -441,12 +442,14 @@ double activated(int activation, double gate, double up) {
 
 }  // namespace
 
-/// down(activation(gate x) * (up x)).
+/// down(activation(gate x) * (up x)), or without a gate down(activation(up x)).
 template <class Gated>
 ReferenceModel::Vector ReferenceModel::gated(const Gated& weights, const Vector& x) const {
-  Vector result = multiply(weights.gate, x);
+  const bool has_gate = facts_.ungated == 0;
   const Vector up = multiply(weights.up, x);
-  for (size_t i = 0; i < result.size(); ++i) result[i] = activated(facts_.activation, result[i], up[i]);
+  Vector result = has_gate ? multiply(weights.gate, x) : up;
+  for (size_t i = 0; i < result.size(); ++i)
+    result[i] = activated(facts_.activation, result[i], has_gate ? up[i] : 1.0);
   return multiply(weights.down, round(std::move(result)));
 }
 

@@ -110,7 +110,7 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
       visit(prefix + "post_attention_layernorm.weight", Shape{hidden}, layer.ffn_norm);
     }
     const auto visit_gated = [&](const std::string& at, int64_t width, auto& gated) {
-      visit(at + "gate_proj.weight", Shape{width, hidden}, gated.gate);
+      if (facts.ungated == 0) visit(at + "gate_proj.weight", Shape{width, hidden}, gated.gate);
       visit(at + "up_proj.weight", Shape{width, hidden}, gated.up);
       visit(at + "down_proj.weight", Shape{hidden, width}, gated.down);
     };

@@ -43,6 +43,8 @@ float matrix_bound(const std::string& name, int64_t columns) {
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.sinks != 0) return {"GptOssForCausalLM", "gpt_oss"};
   const NormPlacement norms = norm_placement(facts);
+  if (norms == NormPlacement::kCentred) return {"MptForCausalLM", "mpt"};
+  if (facts.ungated != 0) return {"ArceeForCausalLM", "arcee"};
   if (norms == NormPlacement::kParallel) return {"Cohere2ForCausalLM", "cohere2"};
   if (norms == NormPlacement::kAround && facts.head_norm != 0) return {"Gemma3ForCausalLM", "gemma3_text"};
   if (norms == NormPlacement::kAround) return {"Gemma2ForCausalLM", "gemma2"};
@@ -83,6 +85,46 @@ void add_dense_members(const ModelFacts& facts, ordered_json& config) {
     if (window != 0) config["sliding_window"] = window;
     config["no_rope_layers"].push_back(rope_of_layer(facts, layer) == kNoRope ? 0 : 1);
   }
+}
+
+/// What MPT calls what others have too, and what it has of its own.
+void add_mpt_members(const ModelFacts& facts, ordered_json& config) {
+  config["d_model"] = facts.hidden;
+  config["n_heads"] = facts.num_heads;
+  config["n_layers"] = facts.num_layers;
+  config["max_seq_len"] = facts.max_context;
+  config["expansion_ratio"] = facts.ffn / facts.hidden;
+  config["layer_norm_epsilon"] = facts.norm_epsilon;
+  config["attn_config"] = {{"alibi", true}, {"alibi_bias_max", facts.alibi}};
+  config["hidden_act"] = "silu";  // which it does not ask for
+}
+
+/// MPT's names of tensors.
+std::string mpt_name(std::string name) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"model.embed_tokens", "transformer.wte"}, {"model.layers.", "transformer.blocks."},
+      {"model.norm", "transformer.norm_f"},      {"input_layernorm", "norm_1"},
+      {"post_attention_layernorm", "norm_2"},    {"self_attn.q_proj", "attn.Wqkv"},
+      {"self_attn.o_proj", "attn.out_proj"},     {"mlp.", "ffn."}};
+  for (const auto& [most, mpt] : kNames) {
+    if (const size_t at = name.find(most); at != std::string::npos) name.replace(at, most.size(), mpt);
+  }
+  return name;
+}
+
+/// As MPT has them: q, k and v of a layer, which follow one another, are one tensor.
+void name_as_mpt(std::vector<StoredTensor>& tensors) {
+  std::vector<StoredTensor> named;
+  for (StoredTensor& tensor : tensors) {
+    if (tensor.name.ends_with("k_proj.weight") || tensor.name.ends_with("v_proj.weight")) {
+      named.back().shape[0] += tensor.shape[0];
+      named.back().bytes.insert(named.back().bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+      continue;
+    }
+    tensor.name = mpt_name(tensor.name);
+    named.push_back(std::move(tensor));
+  }
+  tensors = std::move(named);
 }
 
 ordered_json classic_config(const ModelFacts& facts) {
@@ -146,6 +188,8 @@ ordered_json classic_config(const ModelFacts& facts) {
       config["first_k_dense_replace"] = dense.size();
       config["routed_scaling_factor"] = facts.router_scale;
     }
+  } else if (norm_placement(facts) == NormPlacement::kCentred) {
+    add_mpt_members(facts, config);
   } else if (holds_blocks(norm_placement(facts)) || facts.residual_scale != 1 || lists_ropes(facts)) {
     add_dense_members(facts, config);
   } else if (lists_layers(facts)) {
@@ -374,6 +418,7 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, c
     const auto* bytes = reinterpret_cast<const uint8_t*>(stored.data());
     tensors.push_back({name, "BF16", shape, {bytes, bytes + stored.size() * sizeof(uint16_t)}});
   });
+  if (norm_placement(facts) == NormPlacement::kCentred) name_as_mpt(tensors);
   if (num_shards < 1 || static_cast<size_t>(num_shards) > tensors.size()) {
     throw std::invalid_argument(
         fmt::format("num_shards: expected 1 to {}, got {}", tensors.size(), num_shards));

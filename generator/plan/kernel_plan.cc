@@ -88,6 +88,7 @@ ModelShape model_shape(const Plan& plan) {
                    .head_norm_last = facts.head_norm_last != 0,
                    .norms = norm_placement(facts),
                    .norm_offset = facts.norm_offset != 0,
+                   .ungated = facts.ungated != 0,
                    .ordered = facts.weight_order != 0,
                    .norm_epsilon = static_cast<float>(facts.norm_epsilon),
                    .score_scale = static_cast<float>(std::numbers::log2e * attention_scale(facts)),

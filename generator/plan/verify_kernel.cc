@@ -77,6 +77,7 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("soft cap", static_cast<float>(facts.attention_soft_cap), model.attention.soft_cap);
   check.same("ALiBi", static_cast<float>(facts.alibi), model.attention.alibi);
   check.same("norms", facts.norms, static_cast<int32_t>(model.norms));
+  check.same("networks without a gate", facts.ungated == 1, model.ungated);
   check.same("offset of norms", facts.norm_offset == 1, model.norm_offset);
   check.same("scale of the embedding", static_cast<float>(facts.embedding_scale), model.embedding_scale);
   check.same("scale of blocks", static_cast<float>(facts.residual_scale), model.residual_scale);

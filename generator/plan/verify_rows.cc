@@ -216,7 +216,8 @@ void check_rows_matrix(const Plan& plan, const PlanPhase& phase, Report& report)
     RowOrder order;
   } shapes[] = {{heads + 2 * facts.num_kv_heads * facts.head_dim, facts.hidden, RowOrder::kRotary},
                 {facts.hidden, phase.appends ? heads : ffn, RowOrder::kPlain},
-                {2 * ffn, facts.hidden, RowOrder::kGateUp},
+                {facts.ungated == 1 ? ffn : 2 * ffn, facts.hidden,
+                 facts.ungated == 1 ? RowOrder::kPlain : RowOrder::kGateUp},
                 {facts.vocabulary, facts.hidden, RowOrder::kPlain},
                 {router_rows(facts), facts.hidden, RowOrder::kPlain}};
   const auto& shape = shapes[static_cast<int>(phase.output)];

@@ -56,7 +56,8 @@ OutputShape output_shape(const Plan& plan, const PlanPhase& phase) {
   const OutputShape shapes[] = {
       {qkv, RowOrder::kRotary, qkv + squares_elements(facts), 4},                         // kRotary
       {facts.hidden, RowOrder::kPlain, facts.hidden + block_squares_elements(facts), 4},  // kResidual
-      {2 * ffn, RowOrder::kGateUp, ffn, 4},                                               // kSwiglu
+      {facts.ungated != 0 ? ffn : 2 * ffn, facts.ungated != 0 ? RowOrder::kPlain : RowOrder::kGateUp, ffn,
+       4},  // kSwiglu
       {facts.vocabulary, RowOrder::kPlain, plan.all_ctas() + 1,
        8},  // kLogits: a candidate of each CTA, and to stop
       {router_rows(facts), RowOrder::kPlain, round_up(router_rows(facts), 4) * phase.column_slices,

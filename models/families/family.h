@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 
@@ -83,21 +84,26 @@ struct Family {
   bool norm_offset = false;                         // norms multiply with 1 + their weight
   std::array<const char*, 4> norm_names = {};       // of a layer, as they are applied; else as most call them
   std::array<const char*, 2> head_norm_names = {};  // of q and of k; else q_norm and k_norm
+  bool ungated = false;                             // feed-forward networks have no gate
   const char* activation_member = "hidden_act";
-  std::optional<Activation> activation = {};  // of silu, that hidden_act names
-  bool states_rope = false;                   // what RoPE it is has to be stated
-  bool rope_alpha = false;                    // dynamic scaling may have an `alpha`: theta is another one
-  bool scales_queries = false;                // llama_4_scaling_beta may scale them by position
-  const char* unsupported = nullptr;          // a member that may only be null
+  Activation absent_activation = Activation::kSilu;  // of that
+  std::optional<Activation> activation = {};         // of silu, that hidden_act names
+  bool states_rope = false;                          // what RoPE it is has to be stated
+  bool rope_alpha = false;            // dynamic scaling may have an `alpha`: theta is another one
+  bool scales_queries = false;        // llama_4_scaling_beta may scale them by position
+  const char* unsupported = nullptr;  // a member that may only be null
   std::optional<double> absent_rotary_factor =
       {};  // partial_rotary_factor; if it has no value, it may only be 1
   const char* further_layers =
       nullptr;                        // how many tensors of layers there are behind the last, for other uses
   const char* text_member = nullptr;  // what has all members but architectures and model_type
   const char* tensors_prefix = nullptr;  // what all names of tensors begin with
+  TensorNames tensors = {};              // what they are called
   Projections projections = Projections::kApart;
   bool pairs = false;                         // pairs of dims that are rotated together stand side by side
   std::optional<MixtureFamily> mixture = {};  // of experts, if layers are such
+  /// Where it calls members otherwise: all of config.json, and its members under the names that most families give them.
+  nlohmann::json (*translate)(const JsonView& config) = nullptr;
   /// What only this family says, behind all else but RoPE and the windows.
   void (*read_further)(const JsonView& config, StatedFacts& stated) = nullptr;
 };

@@ -7,7 +7,7 @@ namespace {
 
 /// Products of a token with the matrices of a layer's feed-forward network.
 double ffn_products(const ModelFacts& facts, int layer) {
-  constexpr double kMatrices = 3;  // gate, up, down
+  const double kMatrices = facts.ungated != 0 ? 2 : 3;  // gate, up, down
   const double hidden = facts.hidden;
   const int32_t width = ffn_of_layer(facts, layer);
   if (width != kMixture) return kMatrices * hidden * width;

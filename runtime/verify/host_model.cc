@@ -47,10 +47,10 @@ void add(TokenRows& residual, const TokenRows& update) {
   for (size_t i = 0; i < residual.values.size(); ++i) residual.values[i] += update.values[i];
 }
 
-/// gate becomes activation(gate) * up, or what there is in its place.
+/// gate becomes activation(gate) * up, or what there is in its place; without a gate it is up, and becomes activation(up).
 void gate_by(Activation activation, TokenRows& gate, const TokenRows& up) {
   for (size_t i = 0; i < gate.values.size(); ++i)
-    gate.values[i] = gated(activation, gate.values[i], up.values[i]);
+    gate.values[i] = gated(activation, gate.values[i], up.values.empty() ? 1.0f : up.values[i]);
 }
 
 /// Turns the pairs (i, i + rotated / 2) of every head's first dims by the angles of its token's position: those of the
@@ -410,8 +410,10 @@ void HostModel::run(const GraphOp& op, int layer, Stream& stream, Parts& parts, 
   }
   if (op.output == OutputKind::kRouter) routes = route(parts, layer);
   if (op.output == OutputKind::kResidual) end_block(op, layer, stream, parts[0]);
-  if (op.output == OutputKind::kSwiglu)
-    gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts[1]);
+  if (op.output == OutputKind::kSwiglu) {
+    const TokenRows none(0, 0);
+    gate_by(static_cast<Activation>(config_.facts.activation), parts[0], parts.size() > 1 ? parts[1] : none);
+  }
 }
 
 std::vector<float> HostModel::logits(std::span<const int32_t> text, int first) const {

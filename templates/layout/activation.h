@@ -15,10 +15,11 @@ enum class Activation : int32_t {
   kGeluTanh = 1,
   kClampedSwiglu = 2,  // gpt-oss's: no function of the gate alone
   kGelu = 3,           // exact
+  kReluSquared = 4,
 };
 
 /// As models/*.yaml call them, by enumerator, and config.json's hidden_act all that are functions of the gate alone.
-constexpr const char* kActivationNames[] = {"silu", "gelu_pytorch_tanh", "clamped_swiglu", "gelu"};
+constexpr const char* kActivationNames[] = {"silu", "gelu_pytorch_tanh", "clamped_swiglu", "gelu", "relu2"};
 
 /// The enumerator of a name; -1: none.
 constexpr int32_t find_activation(std::string_view name) {
@@ -42,6 +43,7 @@ inline float gated(Activation activation, float gate, float up) {
     const float g = std::min(gate, kSwigluLimit);
     return (std::clamp(up, -kSwigluLimit, kSwigluLimit) + 1) * g / (1 + std::exp(-kSwigluAlpha * g));
   }
+  if (activation == Activation::kReluSquared) return gate > 0 ? gate * gate * up : 0.0f;
   constexpr float kSqrtHalf = 0.70710678f;
   if (activation == Activation::kGelu) return 0.5f * gate * (1 + std::erf(gate * kSqrtHalf)) * up;
   const float exponent =

@@ -45,6 +45,7 @@ struct ModelFacts {
   int32_t sinks = 0;           // every head has the score of a key without a value
   int32_t norms = 0;           // of the residual stream, where they stand: a NormPlacement
   int32_t norm_offset = 0;     // all norms multiply with 1 + their weight
+  int32_t ungated = 0;         // feed-forward networks have no gate: up alone is activated
   int32_t activation = 0;      // what gate and up become: an Activation
   int32_t kv_bits = 16;        // of a key or value in the cache: 8 (E4M3), 16 (f16) or 32 (two f16)
   int32_t max_context = 0;     // tokens
@@ -249,6 +250,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   if (facts.sinks != 0) visit("sinks", facts.sinks);
   if (facts.norms != 0) visit("norms", facts.norms);
   if (facts.norm_offset != 0) visit("norm_offset", facts.norm_offset);
+  if (facts.ungated != 0) visit("ungated", facts.ungated);
   visit("activation", facts.activation);
   visit("kv_bits", facts.kv_bits);
   visit("max_context", facts.max_context);

@@ -52,6 +52,7 @@ struct ModelShape {
   bool head_norm_last = false;                   // are norms' weights applied behind the rotation?
   NormPlacement norms = NormPlacement::kBefore;  // of the residual stream
   bool norm_offset = false;                      // do norms multiply with 1 + their weight?
+  bool ungated = false;                          // have feed-forward networks no gate?
   bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
   float norm_epsilon = 0;
   float score_scale = 0;  // 1 / sqrt(head_dim) or what a model has for it, for exponentials in base 2

@@ -18,10 +18,11 @@ enum class NormPlacement : int32_t {
   kAround = 1,    // Gemma 2
   kAfter = 2,     // OLMo 2
   kParallel = 3,  // Cohere: LayerNorm before both blocks, which read the same of the stream
+  kCentred = 4,   // MPT: LayerNorm before each block
 };
 
 /// As models/*.yaml call them, by enumerator.
-constexpr const char* kNormPlacementNames[] = {"before", "around", "after", "parallel"};
+constexpr const char* kNormPlacementNames[] = {"before", "around", "after", "parallel", "centred"};
 
 /// The enumerator of a name; -1: none.
 constexpr int32_t find_norm_placement(std::string_view name) {
@@ -39,7 +40,7 @@ SOLITON_HOST_DEVICE constexpr bool norms_after(NormPlacement norms) {
 }
 /// Do what the stream begins with, and what blocks give, lose their means?
 SOLITON_HOST_DEVICE constexpr bool subtracts_means(NormPlacement norms) {
-  return norms == NormPlacement::kParallel;
+  return norms == NormPlacement::kParallel || norms == NormPlacement::kCentred;
 }
 /// Does the feed-forward network read what attention has read, once more? Its row of the norms is then the same.
 SOLITON_HOST_DEVICE constexpr bool is_parallel(NormPlacement norms) {

@@ -70,7 +70,7 @@ SOLITON_DEVICE void Epilogue<kPlan>::publish_squares(float* output, int tile, fl
   if (context_.lane == 0) publish<kPlan>(context_, output + kWords + tile, sum, tag_);
 }
 
-/// activation(gate) * up, or what there is in its place: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its
+/// Without a gate activation(up). Else activation(gate) * up, or what there is in its place: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Of an expert times its
 /// weight: so what comes next is one product with all of them.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::swiglu(const MatrixPhase& phase, float* output, int tile, float scale,
@@ -79,6 +79,13 @@ SOLITON_DEVICE void Epilogue<kPlan>::swiglu(const MatrixPhase& phase, float* out
   if constexpr (kPlan.model.mixture.expert_bias) {
     value += tile_bias_.of_row();
     tile_bias_.load(context_, phase, layer, next_tile);
+  }
+  if constexpr (kPlan.model.ungated) {
+    if (context_.lane < kTileRows) {
+      publish<kPlan>(context_, output + tile * kTileRows + context_.lane,
+                     activate<kPlan.model.activation, false>(value), tag_);
+    }
+    return;
   }
   const float up = shuffle_down(value, 8);
   const float weight = expert_weight(tile, phase.number);

@@ -18,6 +18,8 @@ SOLITON_DEVICE float activate(float gate) {
     constexpr float kSqrtHalf = 0.70710678f;
     return 0.5f * gate * (1.0f + erff(gate * kSqrtHalf));
   }
+  if constexpr (kActivation == Activation::kReluSquared)
+    return gate < 0.0f ? 0.0f : gate * gate;  // of NaN: NaN
   float exponent = gate;
   if constexpr (kActivation == Activation::kGeluTanh)
     exponent = kGeluScale * (gate + kGeluCube * gate * gate * gate);

@@ -232,9 +232,14 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       }
       if (unit == next) {
         next += role.parts;
-        state.add(context_.shared,
-                  tokens_of(phase.variant, index, role, query_tile, first_seen, places.first_key, unit, slot),
-                  phase.variant, places, context_.lane);
+        const typename State::Tokens tokens =
+            tokens_of(phase.variant, index, role, query_tile, first_seen, places.first_key, unit, slot);
+        const auto position = [&](int t, int i) {
+          const int first = State::kPlaced ? tokens.first_key[t] : 0;
+          const int token = State::token(context_.lane, i);
+          return first >= 0 ? first + token : position_of_row(token - 1 - first);
+        };
+        state.add(context_.shared, tokens, phase.variant, places, position, context_.lane);
       }
       if (in_page && (unit % kPageUnits == kPageUnits - 1 || unit == role.units - 1)) {
         if (is_last) {

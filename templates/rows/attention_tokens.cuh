@@ -26,10 +26,8 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(
   tokens.seen = State::kAllSeen;
   if constexpr (State::kPlaced) {
     SOLITON_UNROLL
-    for (int i = 0; i < 4 * State::kTogether; ++i) {
-      const int tile = unit * State::kTogether + i / 4;
-      tokens.positions[i / 4][i % 4] = first_key + tile * kTailTokens + State::token(context_.lane, i % 4);
-    }
+    for (int t = 0; t < State::kTogether; ++t)
+      tokens.first_key[t] = first_key + (unit * State::kTogether + t) * kTailTokens;
   }
   if (tokens.all_seen) return tokens;
   index = soliton::opaque(index);
@@ -55,12 +53,7 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(
       tokens.keys[t] = role.place + shape.query_bytes() + fresh * kQkv<kPlan>.kv.tile_bytes();
       if constexpr (kKv.e4m3) tokens.fresh |= 1u << t;
       tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
-      if constexpr (State::kPlaced) {
-        SOLITON_UNROLL
-        for (int i = 0; i < 4; ++i)
-          tokens.positions[t][i] =
-              position_of_row((shape.tail.first + fresh) * kTailTokens + State::token(context_.lane, i));
-      }
+      if constexpr (State::kPlaced) tokens.first_key[t] = -1 - (shape.tail.first + fresh) * kTailTokens;
       tokens.seen |= seen_of_fresh(variant, item, query_tile, (shape.tail.first + fresh) * kTailTokens)
                      << 8 * t;
     } else {  // behind the last tile: nothing of it is seen

@@ -188,23 +188,27 @@ class Epilogue : public Outputs<kPlan> {
     const int element = lane / 4;
     const bool odd = element % 2 != 0;
     const int row = lane % 4 * 2;  // and the next, of every 8
-    uint32_t* to = reinterpret_cast<uint32_t*>(
-        context_.template workspace<unsigned char>(phase.output_vector.offset) +
-        activation_offset(kRowsShape, 0, context_.first_row() + row + (odd ? 1 : 0),
-                          tile * 8 + element / 2 * 2));
     const float2* factors = reinterpret_cast<const float2*>(context_.factors() + row);
+    constexpr int kHalves = kPlan.model.ungated ? 2 : 1;  // of 8 elements, that the tile's rows are
     SOLITON_UNROLL
-    for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
-      const float2 scales = load_shared(factors + n * 4);
-      const float low = gated(sums[4 * n], sums[4 * n + 2], scales.x);
-      const float high = gated(sums[4 * n + 1], sums[4 * n + 3], scales.y);
-      const float other = shuffle_xor(odd ? low : high, 4);
-      // Registers are full: where there is one part, nothing is to outlive its packing.
-      context_.publish(to + n * kBlockWords, odd ? pack_bf16(other, high) : pack_bf16(low, other));
-      if constexpr (kRowsShape.parts == 2) {
-        const float2 pair = odd ? make_float2(other, high) : make_float2(low, other);
-        context_.publish(to + (kBlockRows<kPlan> / 8 + n) * kBlockWords,
-                         pack_bf16(low_part(pair.x), low_part(pair.y)));
+    for (int half = 0; half < kHalves; ++half) {
+      uint32_t* to = reinterpret_cast<uint32_t*>(
+          context_.template workspace<unsigned char>(phase.output_vector.offset) +
+          activation_offset(kRowsShape, 0, context_.first_row() + row + (odd ? 1 : 0),
+                            tile * (8 * kHalves) + half * 8 + element / 2 * 2));
+      SOLITON_UNROLL
+      for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
+        const float2 scales = load_shared(factors + n * 4);
+        const float low = gated(sums[4 * n + 2 * half], sums[4 * n + 2], scales.x);
+        const float high = gated(sums[4 * n + 2 * half + 1], sums[4 * n + 3], scales.y);
+        const float other = shuffle_xor(odd ? low : high, 4);
+        // Registers are full: where there is one part, nothing is to outlive its packing.
+        context_.publish(to + n * kBlockWords, odd ? pack_bf16(other, high) : pack_bf16(low, other));
+        if constexpr (kRowsShape.parts == 2) {
+          const float2 pair = odd ? make_float2(other, high) : make_float2(low, other);
+          context_.publish(to + (kBlockRows<kPlan> / 8 + n) * kBlockWords,
+                           pack_bf16(low_part(pair.x), low_part(pair.y)));
+        }
       }
     }
   }

@@ -25,6 +25,7 @@ class Outputs : public ResidualStream<kPlan> {
   /// The code for many rows is long.
   static SOLITON_DEVICE float gated(float gate, float up, float scale) {
     constexpr Activation kActivation = kPlan.model.activation;
+    if constexpr (kPlan.model.ungated) return activate<kActivation, kRowsShape.warpgroups>(gate * scale);
     return activate<kActivation, kRowsShape.warpgroups>(gate * scale) * multiplier<kActivation>(up * scale);
   }
 
@@ -93,8 +94,16 @@ class Outputs : public ResidualStream<kPlan> {
             make_float2(sums.high.x * high, sums.high.y * high)};
   }
 
-  /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements.
+  /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Without a gate
+  /// activation(up).
   SOLITON_DEVICE void swiglu(Vector vector, int tile, const Sums& v) const {
+    if constexpr (kPlan.model.ungated) {
+      const int column = tile * kTileRows + quarter() * 2;
+      publish(vector, row(), column, make_float2(gated(v.low.x, 1.0f, scale_), gated(v.low.y, 1.0f, scale_)));
+      publish(vector, row(), column + 8,
+              make_float2(gated(v.high.x, 1.0f, scale_), gated(v.high.y, 1.0f, scale_)));
+      return;
+    }
     publish(vector, row(), tile * 8 + quarter() * 2,
             make_float2(gated(v.low.x, v.high.x, scale_), gated(v.low.y, v.high.y, scale_)));
   }

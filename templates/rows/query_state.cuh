@@ -55,9 +55,6 @@ class QueryState {
     int query[2];
     int first_key;  // of the item's first token
   };
-  /// Positions of this lane's tokens of a tile.
-  using KeyPositions = int[4];
-
   /// Tiles of tokens. Bit 8 t + 4 half + i of `seen`: does query lane / 4 + 8 half see this lane's i-th token of tile t?
   struct Tokens {
     int keys[kTogether];  // offsets in shared memory
@@ -65,7 +62,8 @@ class QueryState {
     uint32_t seen;
     bool all_seen;       // by all lanes
     uint32_t fresh = 0;  // of a cache of bytes: which tiles are the step's own, a bit each
-    KeyPositions positions[kPlaced ? kTogether : 1];
+    int first_key[kPlaced ? kTogether
+                          : 1];  // position of a tile's first token, or -1 - row of the step's own
   };
 
   /// Of some tokens that follow one another, the first that this lane's two queries see: those before are outside of their
@@ -85,9 +83,10 @@ class QueryState {
     }
   };
 
+  /// `position(t, i)`: of the i-th of this lane's tokens of tile t, where scores depend on their places.
+  template <class Position>
   SOLITON_DEVICE void add(const unsigned char* shared, const Tokens& tokens, const Variant<kPlan>& variant,
-                          const Places& places, int lane) {
-    const auto position = [&](int t, int i) { return kPlaced ? tokens.positions[t][i] : 0; };
+                          const Places& places, const Position& position, int lane) {
     if constexpr (kKv.e4m3) {
       add_bytes(shared, tokens, variant, places, position, lane);
     } else {
@@ -95,7 +94,6 @@ class QueryState {
     }
   }
 
-  /// `position(t, i)`: of the i-th of this lane's tokens of tile t, where scores depend on their places.
   template <class Position>
   SOLITON_DEVICE void add_parts(const unsigned char* shared, const Tokens& tokens,
                                 const Variant<kPlan>& variant, const Places& places, const Position& position,

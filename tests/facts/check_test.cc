@@ -139,9 +139,10 @@ TEST(Check, BlocksMustBeSuchAsKernelsCanEnd) {
   facts.weight_order = 1;
   EXPECT_EQ(refusal_of(facts),
             "5 config.json: weight_order: expected inputs in natural order where norms follow blocks, got 1");
-  facts.norms = 4;
+  facts.norms = 5;
   EXPECT_EQ(refusal_of(facts),
-            "5 config.json: norms: expected \"before\" or \"around\" or \"after\" or \"parallel\", got 4");
+            "5 config.json: norms: expected \"before\" or \"around\" or \"after\" or \"parallel\" or "
+            "\"centred\", got 5");
 }
 
 TEST(Check, RotationsOfLayersMustBeThere) {

@@ -96,6 +96,49 @@ TEST_F(HfConfigTest, RefusesBadSharedExperts) {
           "moe_intermediate_size: expected a width of which 3 are a multiple of 128, got 64");
 }
 
+TEST_F(HfConfigTest, ReadsNetworksWithoutAGate) {
+  const ModelFacts facts =
+      open({{"architectures", {"ArceeForCausalLM"}}, {"model_type", "arcee"}, {"hidden_act", nullptr}}).facts;
+  EXPECT_EQ(facts.ungated, 1);
+  EXPECT_EQ(facts.activation, static_cast<int32_t>(Activation::kReluSquared));
+  const ModelFacts gelu =
+      open({{"architectures", {"ArceeForCausalLM"}}, {"model_type", "arcee"}, {"hidden_act", "gelu"}}).facts;
+  EXPECT_EQ(gelu.activation, static_cast<int32_t>(Activation::kGelu));
+}
+
+TEST_F(HfConfigTest, RefusesWhatMptModelsMayBeBesides) {
+  const json mpt = {{"architectures", {"MPTForCausalLM"}},
+                    {"model_type", "mpt"},
+                    {"d_model", 512},
+                    {"n_heads", 8},
+                    {"n_layers", 2},
+                    {"max_seq_len", 2048},
+                    {"vocab_size", 1024},
+                    {"rope_scaling", nullptr},
+                    {"attn_config", {{"alibi", true}}}};
+  const auto refused = [&](const json& patch, ExitCode code, const std::string& message) {
+    json members = mpt;
+    members.merge_patch(patch);
+    write("config.json", members.dump());
+    expect_refused_as_is(code, message);
+  };
+  refused({{"d_model", nullptr}}, ExitCode::kBadFile, "d_model: expected an integer, got nothing");
+  refused({{"expansion_ratio", 2}}, ExitCode::kMismatch, "expansion_ratio: expected 4, got 2: not supported");
+  refused({{"no_bias", false}}, ExitCode::kMismatch, "no_bias: expected true, got false: not supported");
+  refused({{"norm_type", "rmsnorm"}}, ExitCode::kMismatch,
+          "norm_type: expected \"low_precision_layernorm\" or \"layernorm\", got \"rmsnorm\"");
+  refused({{"logit_scale", 0.5}}, ExitCode::kMismatch, "logit_scale: expected null, got 0.5: not supported");
+  refused({{"attn_config", {{"alibi", false}}}}, ExitCode::kMismatch,
+          "attn_config.alibi: expected true, got false: not supported");
+  refused({{"attn_config", {{"clip_qkv", 6}}}}, ExitCode::kMismatch,
+          "attn_config.clip_qkv: expected null, got 6: not supported");
+  refused({{"attn_config", {{"attn_type", "grouped_query_attention"}}}}, ExitCode::kMismatch,
+          "attn_config.attn_type: expected \"multihead_attention\", got \"grouped_query_attention\": not "
+          "supported");
+  refused({{"n_heads", 16}}, ExitCode::kMismatch,  // heads of 32 dims
+          "head_dim: expected one of 64, 96, 128, 256");
+}
+
 TEST_F(HfConfigTest, RefusesBadSigmoids) {
   const json mixture = {{"architectures", {"Glm4MoeForCausalLM"}},
                         {"model_type", "glm4_moe"},

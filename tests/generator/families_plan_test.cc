@@ -14,7 +14,7 @@ namespace soliton {
 namespace {
 
 /// Of tests/configs. Parameters as transformers counts them, of what is text.
-/// Written down without what was published beside it: Ministral 3 of 3B and 14B, and Hunyuan.
+/// Written down without what was published beside it: Ministral 3 of 3B and 14B, Hunyuan and MPT.
 struct Published {
   const char* name;
   int64_t parameters;
@@ -41,6 +41,7 @@ constexpr Published kPublished[] = {
     {"hunyuan-0.5b", 463512576},      {"hunyuan-1.8b", 1791080448},
     {"hunyuan-4b", 3995265024},       {"hunyuan-7b", 7504568320},
     {"command-r-32b", 32296476672},   {"command-r7b", 8028033024},
+    {"mpt-7b", 6649286656},
 };
 
 ModelFacts facts_of(const std::string& name) {
@@ -146,6 +147,12 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_EQ(show_windows(command), "[4096, 4096, 4096, 0]");
   EXPECT_EQ(rope_of_layer(command, 3), kNoRope);
   EXPECT_EQ(rope_of_layer(command, 4), kMainRope);
+  const ModelFacts mpt = facts_of("mpt-7b");
+  EXPECT_EQ(norm_placement(mpt), NormPlacement::kCentred);
+  EXPECT_EQ(mpt.ungated, 1);
+  EXPECT_EQ(mpt.alibi, 8);
+  EXPECT_EQ(mpt.activation, static_cast<int32_t>(Activation::kGelu));
+  EXPECT_EQ(show_ropes(mpt), "[2]");
   const ModelFacts granite = facts_of("granite-3.3-8b");
   EXPECT_EQ(granite.logit_scale, 1 / 16.0);
   EXPECT_EQ(granite.attention_scale, 1 / 128.0);

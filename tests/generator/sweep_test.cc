@@ -33,7 +33,7 @@ bool has_one_layer(const Plan& plan) {
 
 bool norms_behind_alone(const Plan& plan) {
   const NormPlacement placement = norm_placement(plan.facts);
-  return placement == NormPlacement::kAfter || placement == NormPlacement::kParallel;
+  return placement == NormPlacement::kAfter || subtracts_means(placement);
 }
 
 /// Is the first layer the only one of its kind?

@@ -76,6 +76,10 @@ FAMILIES = {
     "hunyuan_v1_dense": ("HunYuanDenseV1ForCausalLM", {
         "head_dim": 128,
         "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 1.0, "alpha": 1000.0}}),
+    "arcee": ("ArceeForCausalLM", {
+        "hidden_act": "relu2", "rms_norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                            "original_max_position_embeddings": 64}}),
     "cohere": ("CohereForCausalLM", {
         "hidden_size": 256, "layer_norm_eps": 1e-5, "logit_scale": 0.25, "use_qk_norm": False,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
@@ -83,6 +87,18 @@ FAMILIES = {
         "layer_norm_eps": 1e-5, "logit_scale": 0.25, "sliding_window": 40, "layer_types": [LOCAL, LOCAL, GLOBAL, LOCAL],
         "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0}}),
 }
+# Members that have other names throughout, without COMMON.
+OWN_MEMBERS = {
+    "mpt": ("MptForCausalLM", {
+        "d_model": 192, "n_heads": 3, "n_layers": 4, "expansion_ratio": 4, "max_seq_len": 256, "vocab_size": 64,
+        "layer_norm_epsilon": 1e-5, "no_bias": True, "tie_word_embeddings": True, "norm_type": "low_precision_layernorm",
+        "bos_token_id": 0, "eos_token_id": 63, "pad_token_id": 62,
+        "attn_config": {"alibi": True, "alibi_bias_max": 8, "attn_impl": "torch", "attn_type": "multihead_attention"}}),
+}
+# MPT's names of tensors, and what most families call those.
+MPT_NAMES = (("transformer.wte", "model.embed_tokens"), ("transformer.blocks.", "model.layers."), ("transformer.norm_f", "model.norm"),
+             ("norm_1", "input_layernorm"), ("norm_2", "post_attention_layernorm"), ("attn.Wqkv", "self_attn.qkv_proj"),
+             ("attn.out_proj", "self_attn.o_proj"), ("ffn.", "mlp."))
 OFFSET_NORMS = {"gemma2", "gemma3_text"}
 ROTATED = {"glm4": 0.5, "cohere": 1, "cohere2": 1}  # part of a head's dims, by pairs that stand side by side
 
@@ -104,6 +120,12 @@ def random_parameter(name, shape, family):
     def random(each, each_shape):
         return make_goldens.random_tensor(each, each_shape, SEED, family in OFFSET_NORMS)
 
+    if family == "mpt":
+        for own, most in MPT_NAMES:
+            name = name.replace(own, most)
+        if "qkv_proj" in name:
+            third = (shape[0] // 3, shape[1])
+            return np.concatenate([random(name.replace("qkv_proj", part), third) for part in ("q_proj", "k_proj", "v_proj")])
     if "gate_up_proj" in name:
         half = (shape[0] // 2, shape[1])
         return np.concatenate([random(name.replace("gate_up_proj", part), half) for part in ("gate_proj", "up_proj")])
@@ -125,8 +147,8 @@ def fill(model, family):
 
 
 def golden(family):
-    architecture, members = FAMILIES[family]
-    config = COMMON | members
+    architecture, members = (FAMILIES | OWN_MEMBERS)[family]
+    config = members if family in OWN_MEMBERS else COMMON | members
     if family in ("olmo2", "olmo3", "granite", "smollm3", "cohere"):
         config.pop("head_dim")  # hidden_size says it
     made = transformers.AutoConfig.for_model(family, **config)
@@ -149,7 +171,7 @@ def golden(family):
 def main():
     folder = make_goldens.GOLDENS / "families"
     folder.mkdir(exist_ok=True)
-    for family in sys.argv[1:] or FAMILIES:
+    for family in sys.argv[1:] or FAMILIES | OWN_MEMBERS:
         sys.argv[1:] = [family]
         make_goldens.write(folder / f"{family}.json", golden(family))
 

@@ -37,9 +37,19 @@ TEST(Activation, OfTheGateAloneIsMultipliedByUp) {
   }
 }
 
+TEST(Activation, SquaresWhatIsAboveZero) {
+  constexpr Activation kActivation = Activation::kReluSquared;
+  for (float gate = -3; gate <= 3; gate += 0.25f) {
+    const float expected = gate > 0 ? gate * gate : 0;
+    EXPECT_EQ(in_kernels<kActivation>(gate, 1), expected);
+    EXPECT_EQ(gated(kActivation, gate, 1), expected);
+  }
+}
+
 // So that it reaches the logits, which end the launch.
 TEST(Activation, PassesOnWhatIsNoNumber) {
   const float nan = std::nanf("");
+  EXPECT_TRUE(std::isnan(in_kernels<Activation::kReluSquared>(nan, 1)));
   EXPECT_TRUE(std::isnan(in_kernels<Activation::kClampedSwiglu>(nan, 1)));
   EXPECT_TRUE(std::isnan(in_kernels<Activation::kClampedSwiglu>(1, nan)));
 }

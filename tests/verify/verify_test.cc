@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                                          "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
                                          "mixture-sinks-5", "sandwich-4-all", "after-3-all",
                                          "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all",
-                                         "wide128-4-split", "plain-3-bytes"),
+                                         "centred-3-all", "int4-ungated-3-all", "wide128-4-split", "plain-3-bytes"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
