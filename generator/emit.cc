@@ -179,6 +179,8 @@ void write_shape(const Plan& plan, TextWriter& out) {
       out.line(".norms = NormPlacement{{{}}},  // {}", static_cast<int>(shape.norms),
                kNormPlacementNames[static_cast<int>(shape.norms)]);
     if (shape.norm_offset) out.line(".norm_offset = true,");
+    if (shape.up_biases != 0) out.line(".up_biases = {},", shape.up_biases);
+    if (shape.logit_biases) out.line(".logit_biases = true,");
     if (shape.ungated) out.line(".ungated = true,");
     out.line(".ordered = {},", shape.ordered);
     out.line(".norm_epsilon = {},", literal(shape.norm_epsilon));

@@ -82,6 +82,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::sinks, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::norms, AnyNamed{kNormPlacementNames}},
     Rule{&ModelFacts::norm_offset, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::norm_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::ungated, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
@@ -240,6 +241,19 @@ void check_blocks(const StatedFacts& stated) {
     refuse(&ModelFacts::residual_scale, "1 where outputs of blocks have biases");
 }
 
+/// Biases of norms become those of matrices: of LayerNorms alone, and of matrices in floats, all layers' alike.
+void check_norm_biases(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (facts.norm_bias == 0) return;
+  const auto refuse = [&](const Fact& fact, const std::string& expected) {
+    throw refusal(stated.unsupported, stated.place(fact), expected);
+  };
+  if (!subtracts_means(norm_placement(facts)))
+    refuse(&ModelFacts::norm_bias, "false where norms are no LayerNorms");
+  if (has_integers(facts)) refuse(&ModelFacts::weight_bits, "16 where norms have biases");
+  if (lists_layers(facts)) refuse(&ModelFacts::ffn, "one for all layers where norms have biases");
+}
+
 /// What does not go without a gate.
 void check_gates(const StatedFacts& stated) {
   const ModelFacts& facts = stated.facts;
@@ -325,6 +339,7 @@ void check_together(const StatedFacts& stated) {
                   "64, 128 or 256 where heads are normed");
   }
   check_blocks(stated);
+  check_norm_biases(stated);
   check_gates(stated);
   check_head_norms(stated);
   check_weights(stated);
@@ -340,6 +355,7 @@ std::string key_of(const Fact& fact) {
                                    .sinks = 1,
                                    .norms = 1,
                                    .norm_offset = 1,
+                                   .norm_bias = 1,
                                    .ungated = 1,
                                    .rope_dims = 1,
                                    .weight_minima = 1,

@@ -124,6 +124,7 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");
   state_either(&ModelFacts::head_norm_last, nullptr, family.head_norm_last, "weights of heads' norms last");
+  state_either(&ModelFacts::norm_bias, nullptr, family.norm_bias, "biases of norms");
   state_either(&ModelFacts::ungated, nullptr, family.ungated, "networks without a gate");
   state_either(&ModelFacts::norm_offset, nullptr, family.norm_offset, "norms by 1 + weight");
   Place placement = part_of(family_place, "norms");

@@ -32,9 +32,9 @@ ModelTables model_tables(const ModelFacts& facts) {
   graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
     if (op.matrix == kNone || op.output != OutputKind::kRotary) return;
     const GraphMatrix& matrix = graph.matrices[op.matrix];
-    if (matrix.has_bias) tables.qkv_biases += matrix.rows;
+    if (matrix.has_bias || adds_qkv_biases(facts)) tables.qkv_biases += matrix.rows;
   });
-  tables.layer_biases = layers * layer_biases(facts).words();
+  tables.layer_biases = layers * layer_biases(facts).words() + logit_biases(facts);
   tables.router_biases = layers * router_bias_words(facts);
   if (facts.weight_order != 0) {
     tables.positions =

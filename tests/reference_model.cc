@@ -237,17 +237,19 @@ std::vector<float> ReferenceModel::step(int token, int position) {
   Vector residual = embed(token);
   for (size_t i = 0; i < weights_->layers.size(); ++i) {
     const ReferenceLayer& layer = weights_->layers[i];
-    const Vector read = norm_stream(residual, layer.attention_norm);
+    const Vector read = norm_stream(residual, layer.attention_norm, layer.attention_norm_bias);
     const Vector attended = attention(i, caches_[i], read, position);
     Vector put_out = multiply(layer.o, attended);
     add_bias(put_out, layer.o_bias);
     add(residual, put_out, layer.block_norm);
-    const Vector ffn = is_parallel(norm_placement(facts_)) ? read : norm_stream(residual, layer.ffn_norm);
+    const Vector ffn = is_parallel(norm_placement(facts_))
+                           ? read
+                           : norm_stream(residual, layer.ffn_norm, layer.ffn_norm_bias);
     add(residual, feed_forward(i, ffn), layer.ffn_block_norm);
   }
   length_ = position + 1;
   const Bf16Bits& lm_head = facts_.tied_lm_head ? weights_->embedding : weights_->lm_head;
-  Vector logits = multiply(lm_head, norm_stream(residual, weights_->final_norm));
+  Vector logits = multiply(lm_head, norm_stream(residual, weights_->final_norm, weights_->final_norm_bias));
   for (double& logit : logits) logit = capped(logit * facts_.logit_scale, facts_.logit_soft_cap);
   return {logits.begin(), logits.end()};
 }
@@ -264,12 +266,15 @@ ReferenceModel::Vector ReferenceModel::norm(const Vector& x, const Bf16Bits& wei
   return round(rms_norm(x, weight, facts_.norm_epsilon, facts_.norm_offset));
 }
 
-ReferenceModel::Vector ReferenceModel::norm_stream(Vector x, const Bf16Bits& weight) const {
+ReferenceModel::Vector ReferenceModel::norm_stream(Vector x, const Bf16Bits& weight,
+                                                   const Bf16Bits& bias) const {
   if (subtracts_means(norm_placement(facts_))) {
     const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
     for (double& value : x) value -= mean;
   }
-  return norm(x, weight);
+  x = norm(x, weight);
+  add_bias(x, bias);
+  return x;
 }
 
 ReferenceModel::Vector ReferenceModel::multiply(const Bf16Bits& matrix, const Vector& x) const {

@@ -27,28 +27,30 @@ struct ReferenceExpert {
 };
 
 struct ReferenceLayer {
-  Bf16Bits attention_norm;      // [hidden]
-  Bf16Bits q_bias;              // [num_heads * head_dim]; empty without biases
-  Bf16Bits k_bias;              // [num_kv_heads * head_dim]
-  Bf16Bits v_bias;              // [num_kv_heads * head_dim]
-  Bf16Bits q_norm;              // [head_dim], or of all heads; empty where they are not normed
-  Bf16Bits k_norm;              // likewise
-  Bf16Bits q;                   // [num_heads * head_dim][hidden]
-  Bf16Bits k;                   // [num_kv_heads * head_dim][hidden]
-  Bf16Bits v;                   // [num_kv_heads * head_dim][hidden]
-  Bf16Bits o;                   // [hidden][num_heads * head_dim]
-  Bf16Bits o_bias;              // [hidden]; empty without
-  Bf16Bits sinks;               // [num_heads]; the same
-  Bf16Bits block_norm;          // [hidden]: of what attention gives; empty where no norm follows blocks
-  Bf16Bits ffn_norm;            // [hidden]
-  Bf16Bits ffn_block_norm;      // [hidden]: of what the feed-forward network gives, likewise
-  Bf16Bits gate;                // [ffn][hidden]; empty where there are experts, as up and down are
-  Bf16Bits up;                  // [ffn][hidden]
-  Bf16Bits down;                // [hidden][ffn]
-  Bf16Bits router;              // [num_experts][hidden]
-  Bf16Bits router_bias;         // [num_experts]; empty without
-  Bf16Bits shared_gate;         // [1][hidden]; the same
-  ReferenceExpert shared = {};  // of all shared experts together
+  Bf16Bits attention_norm;            // [hidden]
+  Bf16Bits attention_norm_bias = {};  // [hidden]; empty without
+  Bf16Bits ffn_norm_bias = {};        // likewise
+  Bf16Bits q_bias;                    // [num_heads * head_dim]; empty without biases
+  Bf16Bits k_bias;                    // [num_kv_heads * head_dim]
+  Bf16Bits v_bias;                    // [num_kv_heads * head_dim]
+  Bf16Bits q_norm;                    // [head_dim], or of all heads; empty where they are not normed
+  Bf16Bits k_norm;                    // likewise
+  Bf16Bits q;                         // [num_heads * head_dim][hidden]
+  Bf16Bits k;                         // [num_kv_heads * head_dim][hidden]
+  Bf16Bits v;                         // [num_kv_heads * head_dim][hidden]
+  Bf16Bits o;                         // [hidden][num_heads * head_dim]
+  Bf16Bits o_bias;                    // [hidden]; empty without
+  Bf16Bits sinks;                     // [num_heads]; the same
+  Bf16Bits block_norm;                // [hidden]: of what attention gives; empty where no norm follows blocks
+  Bf16Bits ffn_norm;                  // [hidden]
+  Bf16Bits ffn_block_norm;            // [hidden]: of what the feed-forward network gives, likewise
+  Bf16Bits gate;                      // [ffn][hidden]; empty where there are experts, as up and down are
+  Bf16Bits up;                        // [ffn][hidden]
+  Bf16Bits down;                      // [hidden][ffn]
+  Bf16Bits router;                    // [num_experts][hidden]
+  Bf16Bits router_bias;               // [num_experts]; empty without
+  Bf16Bits shared_gate;               // [1][hidden]; the same
+  ReferenceExpert shared = {};        // of all shared experts together
   std::vector<ReferenceExpert> experts = {};
   // gpt-oss's, in place of those.
   Bf16Bits gate_up_proj = {};       // [num_experts][hidden][2 expert_ffn]: gate and up in turn
@@ -61,6 +63,7 @@ struct ReferenceWeights {
   Bf16Bits embedding;  // [vocabulary][hidden]
   std::vector<ReferenceLayer> layers;
   Bf16Bits final_norm;                               // [hidden]
+  Bf16Bits final_norm_bias;                          // [hidden]; empty without
   Bf16Bits lm_head;                                  // [vocabulary][hidden]; empty if tied
   std::map<std::string, QuantizedMatrix> integers;   // of which tensors above are the exact products, by name
   std::map<std::string, std::vector<float>> floats;  // by name, of tensors above that are rounded from them
@@ -82,6 +85,11 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     const std::string prefix = "model.layers." + std::to_string(i) + ".";
     const NormPlacement norms = norm_placement(facts);
     if (norms_before(norms)) visit(prefix + "input_layernorm.weight", Shape{hidden}, layer.attention_norm);
+    if (facts.norm_bias != 0) {
+      visit(prefix + "input_layernorm.bias", Shape{hidden}, layer.attention_norm_bias);
+      if (!is_parallel(norms))
+        visit(prefix + "post_attention_layernorm.bias", Shape{hidden}, layer.ffn_norm_bias);
+    }
     visit(prefix + "self_attn.q_proj.weight", Shape{q_rows, hidden}, layer.q);
     visit(prefix + "self_attn.k_proj.weight", Shape{kv_rows, hidden}, layer.k);
     visit(prefix + "self_attn.v_proj.weight", Shape{kv_rows, hidden}, layer.v);
@@ -144,6 +152,7 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
       visit(prefix + "mlp.shared_expert_gate.weight", Shape{1, hidden}, layer.shared_gate);
   }
   visit(std::string("model.norm.weight"), Shape{hidden}, weights.final_norm);
+  if (facts.norm_bias != 0) visit(std::string("model.norm.bias"), Shape{hidden}, weights.final_norm_bias);
   if (!facts.tied_lm_head) {
     visit(std::string("lm_head.weight"), Shape{facts.vocabulary, hidden}, weights.lm_head);
   }
@@ -220,7 +229,7 @@ class ReferenceModel {
   /// Without weights it is none.
   Vector norm(const Vector& x, const Bf16Bits& weight) const;
   /// RMS norm, or LayerNorm.
-  Vector norm_stream(Vector x, const Bf16Bits& weight) const;
+  Vector norm_stream(Vector x, const Bf16Bits& weight, const Bf16Bits& bias) const;
   /// By the floats that the matrix is rounded from, if there are any.
   Vector multiply(const Bf16Bits& matrix, const Vector& x) const;
   Vector embed(int token) const;

@@ -43,6 +43,7 @@ float matrix_bound(const std::string& name, int64_t columns) {
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.sinks != 0) return {"GptOssForCausalLM", "gpt_oss"};
   const NormPlacement norms = norm_placement(facts);
+  if (facts.norm_bias != 0) return {"NemotronForCausalLM", "nemotron"};
   if (norms == NormPlacement::kCentred) return {"MptForCausalLM", "mpt"};
   if (facts.ungated != 0) return {"ArceeForCausalLM", "arcee"};
   if (norms == NormPlacement::kParallel) return {"Cohere2ForCausalLM", "cohere2"};
@@ -188,6 +189,9 @@ ordered_json classic_config(const ModelFacts& facts) {
       config["first_k_dense_replace"] = dense.size();
       config["routed_scaling_factor"] = facts.router_scale;
     }
+  } else if (facts.norm_bias != 0) {
+    config["norm_eps"] = facts.norm_epsilon;
+    config["partial_rotary_factor"] = 1.0 * rotated_dims(facts) / facts.head_dim;
   } else if (norm_placement(facts) == NormPlacement::kCentred) {
     add_mpt_members(facts, config);
   } else if (holds_blocks(norm_placement(facts)) || facts.residual_scale != 1 || lists_ropes(facts)) {
@@ -418,7 +422,7 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, c
     const auto* bytes = reinterpret_cast<const uint8_t*>(stored.data());
     tensors.push_back({name, "BF16", shape, {bytes, bytes + stored.size() * sizeof(uint16_t)}});
   });
-  if (norm_placement(facts) == NormPlacement::kCentred) name_as_mpt(tensors);
+  if (norm_placement(facts) == NormPlacement::kCentred && facts.norm_bias == 0) name_as_mpt(tensors);
   if (num_shards < 1 || static_cast<size_t>(num_shards) > tensors.size()) {
     throw std::invalid_argument(
         fmt::format("num_shards: expected 1 to {}, got {}", tensors.size(), num_shards));

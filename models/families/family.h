@@ -81,6 +81,7 @@ struct Family {
   bool joint_norm = false;                   // all heads of q together, and all of k
   bool head_norm_last = false;               // their weights come behind the rotation
   NormPlacement norms = NormPlacement::kBefore;
+  bool norm_bias = false;                           // LayerNorms have biases
   bool norm_offset = false;                         // norms multiply with 1 + their weight
   std::array<const char*, 4> norm_names = {};       // of a layer, as they are applied; else as most call them
   std::array<const char*, 2> head_norm_names = {};  // of q and of k; else q_norm and k_norm

@@ -143,7 +143,14 @@ TokenRows HostModel::norm_stream(const GraphOp& op, int layer, const TokenRows& 
       for (int64_t i = 0; i < x.width; ++i) x.of(token)[i] -= mean;
     }
   }
-  return norm(std::move(x), name_of(config_.checkpoint.norms[graph_.layers[layer]][op.norm], layer));
+  const std::string name = name_of(config_.checkpoint.norms[graph_.layers[layer]][op.norm], layer);
+  x = norm(std::move(x), name);
+  if (config_.facts.norm_bias == 0) return x;
+  const int64_t shape[] = {x.width};
+  std::vector<float> bias(static_cast<size_t>(x.width));
+  read_floats(require_floats(source_, name + ".bias", shape), 0, x.width, bias.data());
+  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] += bias[i % bias.size()];
+  return x;
 }
 
 /// Every row by the root of its mean square.

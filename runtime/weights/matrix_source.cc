@@ -1,6 +1,7 @@
 #include "runtime/weights/matrix_source.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "layout/rows.h"
 #include "runtime/weights/gguf/fill_row.h"
@@ -30,6 +31,20 @@ void MatrixSource::read_biases(std::span<float> biases) const {
     if (row == kNoRow) continue;
     const LinearTensors& part = part_of(row);
     read_floats(*part.bias, row, 1, &biases[packed]);
+  }
+}
+
+void MatrixSource::add_products(std::span<const float> x, std::span<float> biases) const {
+  std::vector<uint16_t> values(x.size());
+  for (int packed = 0; packed < std::ssize(biases); ++packed) {
+    int64_t row = source_row_of(packed / kTileRows, packed % kTileRows);
+    if (row == kNoRow) continue;
+    const LinearTensors& part = part_of(row);
+    part.floats.read(std::vector{row}, part.first_column, std::ssize(x), values.data());
+    double sum = biases[static_cast<size_t>(packed)];
+    for (size_t i = 0; i < x.size(); ++i)
+      sum += double{std::bit_cast<float>(static_cast<uint32_t>(values[i]) << 16)} * x[i];
+    biases[static_cast<size_t>(packed)] = static_cast<float>(sum);
   }
 }
 

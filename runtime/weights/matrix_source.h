@@ -26,6 +26,9 @@ class MatrixSource {
 
   /// What the sum of a packed row is multiplied by beside the scales of its groups: see FloatRows::factor().
   float factor_of(int packed) const;
+  /// Adds to biases[rows] the products of the packed rows, which are floats, and `x`, [columns], the bias of a norm: products
+  /// are exact in double, where they are summed, and what each row adds is rounded once.
+  void add_products(std::span<const float> x, std::span<float> biases) const;
 
   /// Packs tile `tile` to `bytes`. Thread-safe.
   void pack(int tile, std::byte* bytes) const;

@@ -112,8 +112,12 @@ class TensorFinder {
   }
 
   void find_norms(int layer, ModelTensors& tensors) const {
-    for (const std::string& norm : checkpoint_.norms[graph_.layers[layer]])
-      tensors.norms.push_back(&require(name_of(norm, layer), {facts_.hidden}));
+    for (const std::string& norm : checkpoint_.norms[graph_.layers[layer]]) {
+      const std::string name = name_of(norm, layer);
+      tensors.norms.push_back(&require(name, {facts_.hidden}));
+      if (facts_.norm_bias != 0)
+        tensors.norm_biases.push_back(&require_finite(name + ".bias", facts_.hidden));
+    }
     if (layer == facts_.num_layers) return;
     for (const bool is_key : {false, true}) {
       const std::string name = checkpoint_.in_layer(layer, checkpoint_.head_norms[is_key ? 1 : 0]);

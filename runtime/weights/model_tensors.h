@@ -39,7 +39,8 @@ struct ModelTensors {
   const Tensor* embedding = nullptr;  // [vocabulary][hidden]
   /// Of each of Graph::matrices, of each layer that has one, by number, the rows that the packed matrix stacks.
   std::vector<std::map<int, std::vector<LinearTensors>>> matrices;
-  std::vector<const Tensor*> norms;  // [hidden]: those of layer after layer, see Graph::first_norm()
+  std::vector<const Tensor*> norms;        // [hidden]: those of layer after layer, see Graph::first_norm()
+  std::vector<const Tensor*> norm_biases;  // of each of them; empty where they have none
   std::vector<const Tensor*>
       head_norms;  // of each layer q's and k's, see Checkpoint; empty where heads are not normed
   std::map<int, const Tensor*> router_biases;  // [num_experts]: of each layer that has one

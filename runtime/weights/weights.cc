@@ -40,7 +40,10 @@ class Packer {
  public:
   /// Of the tiles that lie on `card`, see tiles_of_card().
   Packer(const ModelDescriptor& model, const ModelTensors& tensors, int num_cards, int card)
-      : model_(model), graph_(build_graph(model.facts)), sources_(graph_.matrices.size()) {
+      : model_(model),
+        graph_(build_graph(model.facts)),
+        norm_biases_(tensors.norm_biases),
+        sources_(graph_.matrices.size()) {
     for (int m = 0; m < model.num_matrices; ++m) {
       const PackedMatrix& matrix = model.matrices[m];
       for (const auto& [layer, parts] : tensors.matrices[m]) {
@@ -71,11 +74,12 @@ class Packer {
   std::vector<float> qkv_biases() const {
     std::vector<float> biases;
     graph_.for_each_op([&](const GraphOp& op, int layer) {
-      if (op.output != OutputKind::kRotary || op.matrix == kNone || !graph_.matrices[op.matrix].has_bias)
-        return;
+      if (op.output != OutputKind::kRotary || op.matrix == kNone || !adds_qkv_biases(model_.facts)) return;
       const size_t rows = static_cast<size_t>(model_.matrices[op.matrix].rows);
       biases.resize(biases.size() + rows);
-      sources_[op.matrix].at(layer).read_biases(std::span(biases).last(rows));
+      const std::span<float> own = std::span(biases).last(rows);
+      if (graph_.matrices[op.matrix].has_bias) sources_[op.matrix].at(layer).read_biases(own);
+      add_norm_bias(op, layer, own);
     });
     return biases;
   }
@@ -84,8 +88,14 @@ class Packer {
   void read_layer_biases(std::span<float> biases) const {
     const LayerBiases places = layer_biases(model_.facts);
     graph_.for_each_op([&](const GraphOp& op, int layer) {
-      if (op.output == OutputKind::kRotary || op.matrix == kNone || !graph_.matrices[op.matrix].has_bias)
-        return;
+      if (op.output == OutputKind::kRotary || op.matrix == kNone) return;
+      if (model_.facts.norm_bias != 0 && op.input != InputKind::kVector) {
+        const int first = layer < model_.facts.num_layers ? places.gate_up() : 0;
+        add_norm_bias(op, layer,
+                      biases.subspan(static_cast<size_t>(layer) * places.words() + first,
+                                     static_cast<size_t>(graph_.matrices[op.matrix].rows)));
+      }
+      if (!graph_.matrices[op.matrix].has_bias) return;
       const ExpertAxis axis = graph_.matrices[op.matrix].experts.axis;
       const int first = axis == ExpertAxis::kRows      ? places.gate_up()
                         : axis == ExpertAxis::kColumns ? places.down()
@@ -124,6 +134,15 @@ class Packer {
     });
   }
 
+  /// What the bias of the norm before a matrix makes of its rows, added to `biases`, if there is one.
+  void add_norm_bias(const GraphOp& op, int layer, std::span<float> biases) const {
+    if (model_.facts.norm_bias == 0) return;
+    std::vector<float> x(static_cast<size_t>(model_.facts.hidden));
+    read_floats(*norm_biases_[static_cast<size_t>(graph_.first_norm(layer) + op.norm)], 0,
+                model_.facts.hidden, x.data());
+    sources_[op.matrix].at(layer).add_products(x, biases);
+  }
+
   size_t num_jobs() const { return jobs_.size(); }
   int64_t offset(size_t job) const { return job < jobs_.size() ? jobs_[job].offset : model_.weight_bytes; }
 
@@ -152,6 +171,7 @@ class Packer {
 
   const ModelDescriptor& model_;
   const Graph graph_;
+  const std::vector<const Tensor*>& norm_biases_;
   std::vector<std::map<int, MatrixSource>> sources_;  // of each matrix, of each layer that has one
   std::vector<TileJob> jobs_;
 };

@@ -152,7 +152,7 @@ struct LaunchParams {
   // card's own. What the host is told, card 0 tells.
   int32_t card;
   PeerOffsets peers[kMaxLaunchCards];  // by card
-  const float* layer_biases;           // [num_layers][LayerBiases::words()]; null without
+  const float* layer_biases;  // [num_layers][LayerBiases::words()], then those of logits; null without
 };
 
 }  // namespace soliton

@@ -1,5 +1,6 @@
 // What a layer has beside its matrices, in LaunchParams::layer_biases: biases of linear layers but those of q, k and v, scores
-// of sinks, and what sums of its linear layers are multiplied by. Shared by who loads them and kernels.
+// of sinks, and what sums of its linear layers are multiplied by. Behind those of all layers may be biases of logits. Shared by
+// who loads them and kernels.
 #pragma once
 
 #include "layout/page.h"
@@ -23,7 +24,7 @@ constexpr int kNumFactors = 8;  // with one to fill whole loads of 4
 struct LayerBiases {
   int num_sinks = 0;    // [heads]: scores in base 2
   int num_o = 0;        // [hidden]
-  int num_gate_up = 0;  // [experts][packed rows of one]
+  int num_gate_up = 0;  // [experts][packed rows of one], or [packed rows] of a layer without experts
   int num_down = 0;     // [experts][hidden]
   int num_factors = 0;  // kNumFactors, by FactorOf
 

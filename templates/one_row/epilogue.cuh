@@ -66,7 +66,7 @@ class Epilogue {
         } else if constexpr (kKind == OutputKind::kRouter) {
           route(to, tile, scale);
         } else {
-          logits(phase, tile, scale);
+          logits(phase, tile, scale, tile + run.stride);
         }
       }
     });
@@ -216,7 +216,7 @@ class Epilogue {
   SOLITON_DEVICE void residual(const MatrixPhase& phase, float* output, int tile, int own_tile, int layer,
                                int next_tile);
   SOLITON_DEVICE void put_block(const MatrixPhase& phase, float* output, int tile, int layer, int next_tile);
-  SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale);
+  SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale, int next_tile);
   SOLITON_DEVICE void choose(const MatrixPhase& phase, int layer);
   SOLITON_DEVICE float expert_weight(int tile, int phase) const;
   SOLITON_DEVICE void draw(const MatrixPhase& phase);

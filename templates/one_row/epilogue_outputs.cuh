@@ -76,7 +76,7 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::swiglu(const MatrixPhase& phase, float* output, int tile, float scale,
                                             int layer, int next_tile) {
   float value = take_tile(phase, tile) * scale;
-  if constexpr (kPlan.model.mixture.expert_bias) {
+  if constexpr (kPlan.model.mixture.expert_bias || kPlan.model.up_biases > 0) {
     value += tile_bias_.of_row();
     tile_bias_.load(context_, phase, layer, next_tile);
   }
@@ -162,7 +162,9 @@ SOLITON_DEVICE void Epilogue<kPlan>::residual(const MatrixPhase& phase, float* o
     value = fmaf(take_tile(phase, tile), kPlan.model.residual_scale, before);
   }
   if constexpr (TileBias<kPlan>::kIsThere) {
-    value += phase.appends ? tile_bias_.of_row() : tile_bias_.of_experts(context_.lane, expert_weight_);
+    value += phase.appends || !kPlan.model.mixture.expert_bias
+                 ? tile_bias_.of_row()
+                 : tile_bias_.of_experts(context_.lane, expert_weight_);
     tile_bias_.load(context_, phase, layer, next_tile);
   }
   if (context_.lane >= kTileRows) return;
@@ -185,8 +187,13 @@ SOLITON_DEVICE void Epilogue<kPlan>::put_block(const MatrixPhase& phase, float* 
 }
 
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Epilogue<kPlan>::logits(const MatrixPhase& phase, int tile, float scale) {
-  const float logit = final_logit<kPlan>(take_tile() * scale);
+SOLITON_DEVICE void Epilogue<kPlan>::logits(const MatrixPhase& phase, int tile, float scale, int next_tile) {
+  float sum = take_tile() * scale;
+  if constexpr (kPlan.model.logit_biases) {
+    sum += tile_bias_.of_row();
+    tile_bias_.load(context_, phase, 0, next_tile);
+  }
+  const float logit = final_logit<kPlan>(sum);
   const int token = tile * kTileRows + context_.lane;
   if (context_.lane >= kTileRows) return;
   if (context_.params.sampling.rows != nullptr) keep_logit(context_.params.sampling, 0, token, logit);

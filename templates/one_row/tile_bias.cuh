@@ -17,7 +17,7 @@ class TileBias {
   static constexpr int kOwn = kMixture.expert_bias ? ceil_divide(kMixture.used(), kHalves) : 1;
 
  public:
-  static constexpr bool kIsThere = kBiases.has_biases();
+  static constexpr bool kIsThere = kBiases.has_biases() || kPlan.model.logit_biases;
 
   /// Of tile `tile` of a phase, if there is such a tile. Of experts once they are chosen.
   SOLITON_DEVICE void load(const Context<kPlan>& context, const MatrixPhase& phase, int layer, int tile) {
@@ -30,6 +30,17 @@ class TileBias {
       if (phase.output == OutputKind::kResidual && phase.appends) {
         if (kBiases.num_o > 0) values_[0] = load_constant(biases + kBiases.o() + tile * kTileRows + row);
         return;
+      }
+      if constexpr (kPlan.model.logit_biases) {
+        if (phase.output == OutputKind::kLogits) {
+          const float* logits =
+              context.params.layer_biases + static_cast<int64_t>(kPlan.model.num_layers) * kBiases.words();
+          values_[0] = load_constant(logits + tile * kTileRows + row);
+        }
+      }
+      if constexpr (kPlan.model.up_biases > 0) {
+        if (phase.output == OutputKind::kSwiglu)
+          values_[0] = load_constant(biases + kBiases.gate_up() + tile * kTileRows + row);
       }
       if constexpr (kMixture.expert_bias) {
         const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];

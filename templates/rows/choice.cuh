@@ -4,6 +4,7 @@
 #include "ops/final_logit.cuh"
 #include "ops/sampling.cuh"
 #include "rows/finisher.cuh"
+#include "rows/output_biases.cuh"
 
 namespace soliton::rows {
 
@@ -43,11 +44,17 @@ class Choice : public Finisher<kPlan> {
   SOLITON_DEVICE void candidate(const MatrixPhase& phase, int tile, const Sums& v) {
     const LaunchParams& params = context_.params;
     if (!is_live()) return;
+    float4 bias = make_float4(0, 0, 0, 0);
+    if constexpr (kPlan.model.logit_biases)
+      bias = OutputBiases<kPlan>(context_, 0).of_logits(tile, quarter());
+    const float biases[] = {bias.x, bias.y, bias.z, bias.w};
     const float logits[] = {v.low.x, v.low.y, v.high.x, v.high.y};
     SOLITON_UNROLL
     for (int i = 0; i < 4; ++i) {
       const int token = tile * kTileRows + quarter() * 2 + i / 2 * 8 + i % 2;
-      const float logit = final_logit<kPlan>(logits[i] * scale_);
+      float sum = logits[i] * scale_;
+      if constexpr (kPlan.model.logit_biases) sum += biases[i];
+      const float logit = final_logit<kPlan>(sum);
       if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row(), token, logit);
       if (token >= phase.rows) continue;
       if (params.logits != nullptr) {

@@ -15,7 +15,7 @@ class OutputBiases {
   static constexpr Mixture kMixture = kPlan.model.mixture;
 
  public:
-  static constexpr bool kIsThere = kBiases.has_biases();
+  static constexpr bool kIsThere = kBiases.has_biases() || kPlan.model.logit_biases;
 
   SOLITON_DEVICE OutputBiases(const Context<kPlan>& context, int layer) : context_(context), layer_(layer) {}
 
@@ -24,6 +24,14 @@ class OutputBiases {
     if constexpr (kIsThere) {
       if (phase.output == OutputKind::kResidual && phase.appends && kBiases.num_o > 0)
         each(worker, run.count, [&](int i) { return o_tile(run.first + i * run.stride); });
+      if constexpr (kPlan.model.up_biases > 0) {
+        if (phase.output == OutputKind::kSwiglu)
+          each(worker, run.count, [&](int i) { return gate_up_tile(0, run.first + i * run.stride); });
+      }
+      if constexpr (kPlan.model.logit_biases) {
+        if (phase.output == OutputKind::kLogits)
+          each(worker, run.count, [&](int i) { return logits_tile(run.first + i * run.stride); });
+      }
       if constexpr (kMixture.expert_bias) prefetch_experts(phase, run, worker);
     }
   }
@@ -35,6 +43,13 @@ class OutputBiases {
   SOLITON_DEVICE float4 of_gate_up(int expert, int tile_of_expert, int quarter) const {
     return four(gate_up_tile(expert, tile_of_expert), quarter);
   }
+  /// Of a layer without experts.
+  SOLITON_DEVICE float4 of_up(int tile, int quarter) const { return four(gate_up_tile(0, tile), quarter); }
+  /// Of row `row` of a tile of that.
+  SOLITON_DEVICE float of_up_row(int tile, int row) const {
+    return load_constant(gate_up_tile(0, tile) + row);
+  }
+  SOLITON_DEVICE float4 of_logits(int tile, int quarter) const { return four(logits_tile(tile), quarter); }
   /// Of all experts that a row goes through, each times its weight.
   SOLITON_DEVICE float4 of_down(int tile, int row, int quarter) const {
     constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
@@ -62,6 +77,10 @@ class OutputBiases {
   SOLITON_DEVICE const float* o_tile(int tile) const { return of_layer(kBiases.o()) + tile * kTileRows; }
   SOLITON_DEVICE const float* gate_up_tile(int expert, int tile_of_expert) const {
     return of_layer(kBiases.gate_up()) + expert * 2 * kMixture.ffn + tile_of_expert * kTileRows;
+  }
+  SOLITON_DEVICE const float* logits_tile(int tile) const {
+    return context_.params.layer_biases + static_cast<int64_t>(kPlan.model.num_layers) * kBiases.words() +
+           tile * kTileRows;
   }
   SOLITON_DEVICE const float* down_tile(int expert, int tile) const {
     return of_layer(kBiases.down()) + expert * kPlan.model.hidden + tile * kTileRows;

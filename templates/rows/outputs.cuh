@@ -63,7 +63,7 @@ class Outputs : public ResidualStream<kPlan> {
         if (expert_axis<kPlan>(at.phase) == ExpertAxis::kRows) {
           swiglu_of_expert(at, tile, sums);
         } else {
-          swiglu(at.phase.output_vector, tile, sums);
+          swiglu(at, tile, sums);
         }
         break;
       case OutputKind::kResidual:
@@ -96,16 +96,23 @@ class Outputs : public ResidualStream<kPlan> {
 
   /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Without a gate
   /// activation(up).
-  SOLITON_DEVICE void swiglu(Vector vector, int tile, const Sums& v) const {
+  SOLITON_DEVICE void swiglu(const MatrixInstance& at, int tile, Sums v) const {
+    const Vector& vector = at.phase.output_vector;
+    float scale = scale_;
+    if constexpr (kPlan.model.up_biases > 0) {
+      v = {make_float2(v.low.x * scale, v.low.y * scale), make_float2(v.high.x * scale, v.high.y * scale)};
+      add(v, OutputBiases<kPlan>(context_, at.layer).of_up(tile, quarter()));
+      scale = 1.0f;
+    }
     if constexpr (kPlan.model.ungated) {
       const int column = tile * kTileRows + quarter() * 2;
-      publish(vector, row(), column, make_float2(gated(v.low.x, 1.0f, scale_), gated(v.low.y, 1.0f, scale_)));
+      publish(vector, row(), column, make_float2(gated(v.low.x, 1.0f, scale), gated(v.low.y, 1.0f, scale)));
       publish(vector, row(), column + 8,
-              make_float2(gated(v.high.x, 1.0f, scale_), gated(v.high.y, 1.0f, scale_)));
+              make_float2(gated(v.high.x, 1.0f, scale), gated(v.high.y, 1.0f, scale)));
       return;
     }
     publish(vector, row(), tile * 8 + quarter() * 2,
-            make_float2(gated(v.low.x, v.high.x, scale_), gated(v.low.y, v.high.y, scale_)));
+            make_float2(gated(v.low.x, v.high.x, scale), gated(v.low.y, v.high.y, scale)));
   }
   /// The same of an expert, whose columns of activations are its pairs: times the weight with which the row goes through it.
   SOLITON_DEVICE void swiglu_of_expert(const MatrixInstance& at, int tile, Sums v) const {

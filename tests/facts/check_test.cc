@@ -145,6 +145,28 @@ TEST(Check, BlocksMustBeSuchAsKernelsCanEnd) {
             "\"centred\", got 5");
 }
 
+TEST(Check, NetworksWithoutAGateAreOfOneNumber) {
+  ModelFacts facts = good_facts();
+  facts.ungated = 1;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.weight_order = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: weight_order: expected inputs in natural order without a gate, got 1");
+  facts.weight_order = 0;
+  facts.activation = static_cast<int32_t>(Activation::kClampedSwiglu);
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: activation: expected a function of one number without a gate, got 2");
+}
+
+TEST(Check, BiasesOfNormsNeedLayerNormsAndFloats) {
+  ModelFacts facts = good_facts();
+  facts.norm_bias = 1;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: norm_bias: expected false where norms are no LayerNorms, got 1");
+  facts.norms = static_cast<int32_t>(NormPlacement::kCentred);
+  EXPECT_EQ(refusal_of(facts), "5 config.json: weight_bits: expected 16 where norms have biases, got 4");
+}
+
 TEST(Check, RotationsOfLayersMustBeThere) {
   ModelFacts facts = good_facts();
   facts.layer_rope[1] = kNoRope;

@@ -14,7 +14,7 @@ namespace soliton {
 namespace {
 
 /// Of tests/configs. Parameters as transformers counts them, of what is text.
-/// Written down without what was published beside it: Ministral 3 of 3B and 14B, Hunyuan and MPT.
+/// Written down without what was published beside it: Ministral 3 of 3B and 14B, Hunyuan, MPT and Minitron.
 struct Published {
   const char* name;
   int64_t parameters;
@@ -41,7 +41,7 @@ constexpr Published kPublished[] = {
     {"hunyuan-0.5b", 463512576},      {"hunyuan-1.8b", 1791080448},
     {"hunyuan-4b", 3995265024},       {"hunyuan-7b", 7504568320},
     {"command-r-32b", 32296476672},   {"command-r7b", 8028033024},
-    {"mpt-7b", 6649286656},
+    {"mpt-7b", 6649286656},           {"minitron-4b", 4190509056},
 };
 
 ModelFacts facts_of(const std::string& name) {
@@ -72,9 +72,11 @@ TEST_P(PublishedConfig, IsPlannedWithAllItsParameters) {
   const int64_t elements = matrix_elements(facts);
   const ModelTables tables = model_tables(facts);
   const int64_t tied = facts.tied_lm_head != 0 ? tables.embedding : 0;
-  EXPECT_EQ(elements + tables.embedding - tied + tables.norms - repeated_norms(facts) + tables.head_norms +
-                tables.qkv_biases,
-            GetParam().parameters);
+  // Biases of norms are none of a table, but what matrices make of them.
+  const int64_t biases = facts.norm_bias != 0 ? tables.norms : tables.qkv_biases;
+  EXPECT_EQ(
+      elements + tables.embedding - tied + tables.norms - repeated_norms(facts) + tables.head_norms + biases,
+      GetParam().parameters);
   const ModelConfig model = {.name = GetParam().name, .path = {}, .facts = facts};
   for (const int rows : {1, 8, 64}) {
     const Plan plan = make_plan(model, shipped_gpu("h200"), {.rows = rows});
@@ -153,6 +155,11 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_EQ(mpt.alibi, 8);
   EXPECT_EQ(mpt.activation, static_cast<int32_t>(Activation::kGelu));
   EXPECT_EQ(show_ropes(mpt), "[2]");
+  const ModelFacts minitron = facts_of("minitron-4b");
+  EXPECT_EQ(minitron.norm_bias, 1);
+  EXPECT_EQ(minitron.norm_offset, 1);
+  EXPECT_EQ(minitron.rope_dims, 64);
+  EXPECT_EQ(minitron.activation, static_cast<int32_t>(Activation::kReluSquared));
   const ModelFacts granite = facts_of("granite-3.3-8b");
   EXPECT_EQ(granite.logit_scale, 1 / 16.0);
   EXPECT_EQ(granite.attention_scale, 1 / 128.0);

@@ -80,6 +80,9 @@ FAMILIES = {
         "hidden_act": "relu2", "rms_norm_eps": 1e-5,
         "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
                             "original_max_position_embeddings": 64}}),
+    "nemotron": ("NemotronForCausalLM", {
+        "hidden_act": "relu2", "norm_eps": 1e-5,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}),
     "cohere": ("CohereForCausalLM", {
         "hidden_size": 256, "layer_norm_eps": 1e-5, "logit_scale": 0.25, "use_qk_norm": False,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
@@ -99,7 +102,7 @@ OWN_MEMBERS = {
 MPT_NAMES = (("transformer.wte", "model.embed_tokens"), ("transformer.blocks.", "model.layers."), ("transformer.norm_f", "model.norm"),
              ("norm_1", "input_layernorm"), ("norm_2", "post_attention_layernorm"), ("attn.Wqkv", "self_attn.qkv_proj"),
              ("attn.out_proj", "self_attn.o_proj"), ("ffn.", "mlp."))
-OFFSET_NORMS = {"gemma2", "gemma3_text"}
+OFFSET_NORMS = {"gemma2", "gemma3_text", "nemotron"}
 ROTATED = {"glm4": 0.5, "cohere": 1, "cohere2": 1}  # part of a head's dims, by pairs that stand side by side
 
 

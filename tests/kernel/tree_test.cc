@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(
         "int4-sigmoid-3-rows8", "mixture-sinks-4-rows8", "mxfp4-wide-4-rows16",
         "mixture-sinks-all-3-rows64-lanes", "sandwich-4-all", "sandwich-3-rows64", "after-3-all",
         "after-2-cards2-all", "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all",
-        "centred-3-all", "plain-3-bytes", "wide128-2-bytes-rows64", "deep256-3-bytes"),
+        "centred-3-all", "norm-bias-3-all", "plain-3-bytes", "wide128-2-bytes-rows64", "deep256-3-bytes"),
     test_name);
 
 /// A random operation on a tree of at most `most` branches.
