@@ -10,18 +10,6 @@ constexpr size_t kBytesOfLoop = 64;  // of an entry of a hash map, about
 
 }  // namespace
 
-bool CharacterLoop::takes_plain_text() const {
-  static const Characters all = [] {
-    Characters characters;
-    characters.add(Characters::kOthers);
-    for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
-      if (byte != '"' && byte != '\\') characters.add(byte);
-    }
-    return characters;
-  }();
-  return most == kEndless && all.are_in(stay);
-}
-
 const CharacterLoop& CharacterLoops::of(FrameIndex frame) {
   const auto known = of_frame_.find(frame);
   if (known != of_frame_.end()) return *known->second;
@@ -64,8 +52,14 @@ const CharacterLoops::Reading& CharacterLoops::reading_of(FrameIndex frame) {
 
 /// What is not ASCII's, and bytes that cannot be printed.
 void CharacterLoops::read_far(FrameIndex frame, Reading& reading) {
-  static const std::vector<ByteSequence> sequences =
+  using Sequences = std::vector<ByteSequence>;
+  static const Sequences together =
       utf8_sequences(intersection(Vocabulary::plain_text(), {{0x80, kMaxCode}}));
+  static const auto by_class = [] {
+    std::array<Sequences, Characters::kNumFar> all;
+    std::transform(Vocabulary::far_text().begin(), Vocabulary::far_text().end(), all.begin(), utf8_sequences);
+    return all;
+  }();
   bool takes_any = false;
   bool are_counted = true;
   for (int i = 0; i <= 0xff; ++i) {
@@ -80,32 +74,38 @@ void CharacterLoops::read_far(FrameIndex frame, Reading& reading) {
   }
   if (!takes_any) return;
   reading.other.add(Characters::kOdd);
-  FrameIndex to = StackMachine::kNone;
-  const bool is_one = std::all_of(sequences.begin(), sequences.end(),
-                                  [&](const ByteSequence& bytes) { return leads_to_one(frame, bytes, to); });
-  if (is_one) {
-    reading.far = to;
-    reading.taken.add(Characters::kOthers);
-    reading.are_counted = reading.are_counted && are_counted;
-  } else {
-    reading.other.add(Characters::kOthers);
+  const auto find = [&](const Sequences& sequences, std::optional<FrameIndex>& to) {
+    return std::all_of(sequences.begin(), sequences.end(),
+                       [&](const ByteSequence& bytes) { return leads_to_one(frame, bytes, to); });
+  };
+  std::optional<FrameIndex> to;
+  const bool is_one = find(together, to);
+  for (char32_t i = 0; i < Characters::kNumFar; ++i) {
+    const char32_t code = Characters::kFar + i;
+    std::optional<FrameIndex> of_class = to;
+    if (!is_one && !find(by_class[i], of_class = {})) {
+      reading.other.add(code);
+    } else if (of_class != StackMachine::kNone) {
+      reading.far[i] = *of_class;
+      (machine_.is_plain(*of_class) ? reading.taken : reading.other).add(code);
+    }
   }
+  if (reading.taken.has_far()) reading.are_counted = reading.are_counted && are_counted;
 }
 
-/// Whether all of the bytes lead to the plain frame `to`, which is found with the first ones.
-bool CharacterLoops::leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, FrameIndex& to) {
-  FrameIndex last = StackMachine::kNone;
+/// Whether all of the bytes lead to the frame `to`, which is found with the first ones, by plain frames. That may be none.
+bool CharacterLoops::leads_to_one(FrameIndex from, std::span<const ByteRange> bytes,
+                                  std::optional<FrameIndex>& to) {
+  std::optional<FrameIndex> last;
   machine_.find_steps(from);
   for (int byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
     const FrameIndex next = machine_.step(from, static_cast<uint8_t>(byte));
-    if (next == StackMachine::kNone || !machine_.is_plain(next)) return false;
     if (next == last) continue;
     last = next;
-    if (bytes.size() > 1) {
-      if (!leads_to_one(next, bytes.subspan(1), to)) return false;
-    } else if (to == StackMachine::kNone) {
-      to = next;
-    } else if (next != to) {
+    if (next == StackMachine::kNone || bytes.size() == 1) {
+      if (!to) to = next;
+      if (next != *to) return false;
+    } else if (!machine_.is_plain(next) || !leads_to_one(next, bytes.subspan(1), to)) {
       return false;
     }
   }
@@ -179,7 +179,11 @@ Characters CharacterLoops::leading_to(FrameIndex to, std::span<const FrameIndex>
     for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
       if (characters.has(byte) && machine_.step(frame, byte) == to) leading.add(byte);
     }
-    if (characters.has(Characters::kOthers) && reading_of(frame).far == to) leading.add(Characters::kOthers);
+    const Reading& reading = reading_of(frame);
+    for (char32_t i = 0; i < Characters::kNumFar; ++i) {
+      const char32_t code = Characters::kFar + i;
+      if (characters.has(code) && reading.taken.has(code) && reading.far[i] == to) leading.add(code);
+    }
   }
   return leading;
 }
@@ -207,7 +211,10 @@ std::vector<FrameIndex> CharacterLoops::next_level(std::span<const FrameIndex> l
       if (to != last) next.push_back(to);
       last = to;
     }
-    if (characters.has(Characters::kOthers)) next.push_back(reading_of(frame).far);
+    const Reading& reading = reading_of(frame);
+    for (char32_t i = 0; i < Characters::kNumFar; ++i) {
+      if (characters.has(Characters::kFar + i)) next.push_back(reading.far[i]);
+    }
   }
   budget_.charge(std::ssize(next) + std::ssize(level) * 8);
   std::sort(next.begin(), next.end());

@@ -5,9 +5,11 @@
 //     \--leave-->     \--leave-->                what any of them takes besides
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,9 +32,6 @@ struct CharacterLoop {
   int32_t num_frames = 0;
   int32_t characters = 0;  // the most that a frame takes to the end of the rule
   int32_t height = 0;      // the greatest of a frame, see StackMachine::height()
-
-  /// Whether all of Vocabulary::plain_text() stays, without an end.
-  bool takes_plain_text() const;
 };
 
 /// Of one grammar, each found once. Not for several threads at once. Throws what the budget does, and is then as before.
@@ -51,8 +50,8 @@ class CharacterLoops {
     Characters taken = {};  // to plain frames
     Characters other = {};  // to others
     bool are_counted = true;
-    FrameIndex far =
-        StackMachine::kNone;  // behind each of plain_text() that is not ASCII's, if it is the same
+    std::array<FrameIndex, Characters::kNumFar> far =
+        {};  // behind each of Vocabulary::far_text(), of those taken
   };
   /// The frames that are reached by `stay`.
   struct Search {
@@ -64,7 +63,7 @@ class CharacterLoops {
 
   const Reading& reading_of(FrameIndex frame);
   void read_far(FrameIndex frame, Reading& reading);
-  bool leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, FrameIndex& to);
+  bool leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, std::optional<FrameIndex>& to);
   bool find(FrameIndex start, Search& search);
   bool are_known(std::span<const FrameIndex> level);
   Characters staying_with(std::span<const FrameIndex> level, std::span<const FrameIndex> last_level,

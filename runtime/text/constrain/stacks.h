@@ -62,6 +62,12 @@ class StackMachine {
   /// Whether the text may end here.
   bool may_end(const Stacks& stacks) const;
 
+  const Automaton& automaton() const { return automaton_; }
+  /// Of a frame, those with edges or an end, ascending.
+  std::span<const int32_t> states(FrameIndex frame) const {
+    return frames_[static_cast<size_t>(frame)].states;
+  }
+
   /// What a byte makes of a frame by itself; kNone if nothing.
   FrameIndex step(FrameIndex frame, uint8_t byte) {
     const Steps* const known = frames_[static_cast<size_t>(frame)].next.get();

@@ -1,6 +1,7 @@
 #include "runtime/text/constrain/token_masks.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace soliton::constrain {
@@ -72,14 +73,32 @@ void TokenMasks::add_plain(size_t num_characters, TokenMask& mask) {
 /// all have to be.
 std::optional<int32_t> TokenMasks::plain_room(const Group& group) {
   constexpr auto kMost = static_cast<int32_t>(Vocabulary::kMostPlainCharacters);
-  if (!machine_.is_plain(group.frame)) return std::nullopt;
-  const CharacterLoop& loop = loops_.of(group.frame);
-  if (!loop.takes_plain_text()) return std::nullopt;
+  const std::optional<PlainText::Room>& room = plain_text_.of(group.frame);
+  if (!room) return std::nullopt;
   if (!machine_.is_counted(group)) return kMost;
-  const int32_t most = room(group, loop);
+  const int32_t most = machine_.room(group) + machine_.characters(group.frame) - room->characters;
   if (most >= kMost) return kMost;
-  if (!loop.are_counted || (loop.num_frames > 1 && loop.characters > 0)) return std::nullopt;
+  if (!room->are_counted || room->least_characters != room->characters) return std::nullopt;
   return std::max(0, most);
+}
+
+/// The loop that begins at a frame: where plain text goes on for ever, whatever the frames are, and else the one that is
+/// found.
+const CharacterLoop& TokenMasks::loop_of(FrameIndex frame) {
+  const std::optional<PlainText::Room>& room = plain_text_.of(frame);
+  if (!room) return loops_.of(frame);
+  const auto known = plain_loops_.find(frame);
+  if (known != plain_loops_.end()) return known->second;
+  CharacterLoop loop{.most = CharacterLoop::kEndless, .is_exact = true};
+  loop.stay = Characters::plain_text();
+  loop.leave = Characters::all();
+  loop.leave.remove(loop.stay);
+  loop.are_counted = room->are_counted;
+  loop.num_frames = room->least_characters == room->characters ? 1 : 2;
+  loop.characters = room->characters;
+  loop.height = room->height;
+  budget_.charge_bytes(sizeof(loop));
+  return plain_loops_.emplace(frame, loop).first->second;
 }
 
 /// Characters of a loop that a count lets a group read for certain.
@@ -98,7 +117,7 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   constexpr int32_t kFewDeepNodes = 500;
   const int32_t depth = node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].depth;
   if (end - node < (depth > 1 ? kFewDeepNodes : kFewNodes)) return false;
-  const CharacterLoop& loop = loops_.of(level.lone.frame);
+  const CharacterLoop& loop = loop_of(level.lone.frame);
   const int32_t most = room(level.lone, loop);
   const int needed = machine_.depth(level.lone.below) + loop.height;
   if (most <= 0 || needed > max_depth) return false;
@@ -113,12 +132,14 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   }
   constexpr int kFewCharacters = 8;  // of these, few tokens are
   if (depth > 1 || loop.stay.size() < kFewCharacters) return false;
-  const std::vector<Characters>& characters = depth == 0 ? tree.whole : tree.but_first;
-  const int32_t first = node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].first_token;
-  const int32_t last = tree.nodes[static_cast<size_t>(end)].first_token;
-  budget_.charge((last - first) / 8);
-  for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
-    if (characters[i].are_in(loop.stay) && tree.lengths[i] - depth <= most) set_token(tree.tokens[i], mask);
+  const auto first =
+      static_cast<size_t>(node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].first_token);
+  const auto last = static_cast<size_t>(tree.nodes[static_cast<size_t>(end)].first_token);
+  budget_.charge(static_cast<int64_t>(last - first) / 8);
+  if (depth == 0) {
+    vocabulary_.add_consisting_of(loop.stay, most, mask);
+  } else {
+    set_tokens_going_on_with(tree, loop.stay, first, last, int64_t{depth} + most, mask);
   }
   // A count that ends a loop of one frame ends it there; where frames differ, it may be a little later.
   const bool is_counted_exactly = loop.are_counted && (loop.num_frames == 1 || loop.characters == 0);
@@ -128,6 +149,27 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   level.is_in_character = false;
   level.loop_deepest = is_exact ? std::numeric_limits<int32_t>::max() : depth + most;
   return false;
+}
+
+/// Of the tokens from `first` to before `last` those of at most so many characters, of which all but the first are of the
+/// given ones.
+void TokenMasks::set_tokens_going_on_with(const Tree& tree, const Characters& characters, size_t first,
+                                          size_t last, int64_t most, TokenMask& mask) {
+  constexpr size_t kBits = TokensOfCharacters::kTokensOfWord;
+  for (size_t word = first / kBits; word * kBits < last; word += TokensOfCharacters::kWords) {
+    const TokensOfCharacters::Words words = tree.but_first.having_only(characters, word);
+    for (size_t i = 0; i < words.size(); ++i) {
+      const size_t base = (word + i) * kBits;
+      if (base >= last) break;
+      uint64_t left = words[i];
+      if (base < first) left &= ~uint64_t{0} << (first - base);
+      if (last - base < kBits) left &= (uint64_t{1} << (last - base)) - 1;
+      for (; left != 0; left &= left - 1) {
+        const size_t token = base + static_cast<size_t>(std::countr_zero(left));
+        if (tree.lengths[token] <= most) set_token(tree.tokens[token], mask);
+      }
+    }
+  }
 }
 
 /// Whether no token of a node or below it is missing, as a loop has taken those that stay in it.
@@ -157,14 +199,14 @@ bool TokenMasks::stays(const Level& before, int32_t index, uint8_t byte, Level& 
 const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_depth) {
   // Calls and ends before the first byte are groups of their own.
   const Stacks alone = {{frame, kBottom}};
-  const bool is_plain = plain_room(alone[0]) && loops_.of(frame).height <= max_depth;
+  const bool is_plain = plain_room(alone[0]) && plain_text_.of(frame)->height <= max_depth;
   const auto walked = [&](int depth) {
     Walk found{.mask = TokenMask(vocabulary_.num_words()),
                .tree = is_plain ? &vocabulary_.rest() : &vocabulary_.tree()};
     machine_.take_reached();
     if (is_plain) {
       add_plain(Vocabulary::kMostPlainCharacters, found.mask);
-      machine_.reach(loops_.of(frame).height);
+      machine_.reach(plain_text_.of(frame)->height);
     }
     walk(*found.tree, alone, kRoot, depth, found.mask, &found.ends);
     found.reached = machine_.take_reached();

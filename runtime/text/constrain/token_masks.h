@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/text/constrain/character_loops.h"
+#include "runtime/text/constrain/plain_text.h"
 #include "runtime/text/constrain/stacks.h"
 #include "runtime/text/constrain/vocabulary.h"
 
@@ -24,6 +25,7 @@ class TokenMasks {
         vocabulary_(vocabulary),
         budget_(budget),
         levels_(Vocabulary::kMaxTokenBytes + 1),
+        plain_text_(machine, budget),
         loops_(machine, budget) {}
 
   /// The tokens whose bytes may follow. The reference holds until the next call. Throws what StackMachine does.
@@ -58,6 +60,7 @@ class TokenMasks {
   static bool skips(const Level& level, int32_t index, const Vocabulary::Node& node);
   static bool stays(const Level& before, int32_t index, uint8_t byte, Level& level);
   bool take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level, TokenMask& mask);
+  const CharacterLoop& loop_of(FrameIndex frame);
   int32_t room(const Group& group, const CharacterLoop& loop) const;
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
   void walk(const Tree& tree, const Stacks& stacks, int32_t start, int max_depth, TokenMask& mask,
@@ -65,6 +68,8 @@ class TokenMasks {
   void begin_walk(Level& level, const Stacks& stacks);
   bool step(const Level& level, uint8_t byte, int max_depth, Level& next);
   static void set_tokens(const Tree& tree, size_t first, size_t end, TokenMask& mask);
+  static void set_tokens_going_on_with(const Tree& tree, const Characters& characters, size_t first,
+                                       size_t last, int64_t most, TokenMask& mask);
   void forget_if_too_much(size_t num_bytes);
 
   StackMachine& machine_;
@@ -72,6 +77,8 @@ class TokenMasks {
   Budget& budget_;
   std::vector<Level> levels_;                   // [bytes of a token]
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root
+  PlainText plain_text_;
+  std::unordered_map<FrameIndex, CharacterLoop> plain_loops_;
   CharacterLoops loops_;
   Walk deep_;  // one that a limit of the depth has cut
   std::map<Stacks, TokenMask> masks_;

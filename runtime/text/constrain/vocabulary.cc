@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/text/constrain/code_classes.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/tokenizer/utf8.h"
 
@@ -31,6 +32,47 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer, int size, std::sp
 }
 
 }  // namespace
+
+Characters Characters::plain_text() {
+  Characters characters;
+  for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+    if (byte != '"' && byte != '\\') characters.add(byte);
+  }
+  for (char32_t i = 0; i < kNumFar; ++i) characters.add(kFar + i);
+  return characters;
+}
+
+void TokensOfCharacters::resize(size_t num_tokens) {
+  num_words_ = (num_tokens / (kTokensOfWord * kWords) + 1) * kWords;
+}
+
+void TokensOfCharacters::add(size_t token, const Characters& characters) {
+  for (char32_t code = 0; code < words_.size(); ++code) {
+    if (!characters.has(code)) continue;
+    words_[code].resize(num_words_);
+    words_[code][token / kTokensOfWord] |= uint64_t{1} << (token % kTokensOfWord);
+  }
+}
+
+Characters TokensOfCharacters::of(size_t token) const {
+  Characters characters;
+  for (char32_t code = 0; code < words_.size(); ++code) {
+    if (words_[code].empty()) continue;
+    if ((words_[code][token / kTokensOfWord] >> (token % kTokensOfWord) & 1) != 0) characters.add(code);
+  }
+  return characters;
+}
+
+TokensOfCharacters::Words TokensOfCharacters::having_only(const Characters& characters, size_t first) const {
+  Words others = {};
+  for (char32_t code = 0; code < words_.size(); ++code) {
+    if (words_[code].empty() || characters.has(code)) continue;
+    const uint64_t* const words = &words_[code][first];
+    for (size_t i = 0; i < kWords; ++i) others[i] |= words[i];
+  }
+  for (uint64_t& word : others) word = ~word;
+  return others;
+}
 
 Vocabulary::Vocabulary(const std::vector<std::string>& pieces, int size) : pieces_(pieces), size_(size) {
   pieces_.resize(static_cast<size_t>(size));
@@ -82,8 +124,32 @@ void Vocabulary::build(bool has_markers) {
   std::stable_sort(tokens.begin(), tokens.end(), [&](int32_t a, int32_t b) { return piece(a) < piece(b); });
   std::vector<int32_t> others = tokens;
   find_plain(others);
+  find_whole(tokens);
   tree_ = tree_of(std::move(tokens));
   rest_ = tree_of(std::move(others));
+}
+
+const std::array<CodeSet, Characters::kNumFar>& Vocabulary::far_text() {
+  static const std::array<CodeSet, Characters::kNumFar> classes = [] {
+    constexpr std::array<std::string_view, Characters::kNumFar - 2> kCategories = {"L", "M", "N", "P", "S"};
+    std::array<CodeSet, Characters::kNumFar> sets;
+    CodeSet rest = intersection(plain_text(), {{0x80, 0xffff}});
+    for (size_t i = 0; i < kCategories.size(); ++i) {
+      const CodeSet codes = category_codes(kCategories[i]).value().most;
+      sets[i] = intersection(rest, codes);
+      rest = intersection(rest, complement(codes));
+    }
+    sets[kCategories.size()] = {{0x10000, kMaxCode}};
+    sets.back() = rest;
+    return sets;
+  }();
+  return classes;
+}
+
+static bool is_of(const CodeSet& set, char32_t code) {
+  const auto behind = std::upper_bound(set.begin(), set.end(), code,
+                                       [](char32_t c, const CodeRange& range) { return c < range.first; });
+  return behind != set.begin() && code <= std::prev(behind)->last;
 }
 
 /// Whether the first character is one of plain_text(), whole.
@@ -92,7 +158,7 @@ static bool begins_plain(std::string_view text, size_t& length) {
   length = step.length;
   if (step.kind != tokenization::Utf8Step::kValid) return false;
   const char32_t code = tokenization::first_character(text).code;
-  return !intersection(Vocabulary::plain_text(), {{code, code}}).empty();
+  return is_of(Vocabulary::plain_text(), code);
 }
 
 /// The first character as Characters have it.
@@ -102,7 +168,12 @@ static char32_t class_of(std::string_view text, size_t& length) {
   const auto byte = static_cast<uint8_t>(text[0]);
   if (Characters::is_printed(byte)) return byte;
   if (Characters::is_control(byte)) return Characters::kControls;
-  return is_plain ? Characters::kOthers : Characters::kOdd;
+  if (!is_plain) return Characters::kOdd;
+  const auto& classes = Vocabulary::far_text();
+  const char32_t code = tokenization::first_character(text).code;
+  const auto found =
+      std::find_if(classes.begin(), classes.end(), [&](const CodeSet& set) { return is_of(set, code); });
+  return Characters::kFar + static_cast<char32_t>(found - classes.begin());
 }
 
 /// Takes them out of the tokens.
@@ -158,27 +229,59 @@ Vocabulary::Tree Vocabulary::tree_of(std::vector<int32_t> tokens) const {
   return tree;
 }
 
-void Vocabulary::find_characters(Tree& tree) const {
-  for (const int32_t token : tree.tokens) {
+void Vocabulary::find_whole(std::span<const int32_t> tokens) {
+  whole_.resize(pieces_.size());
+  up_to_.assign(kMostPlainCharacters + 1, TokenMask(num_words()));
+  for (const int32_t token : tokens) {
     Characters whole;
-    Characters but_first;
     const std::string_view bytes = piece(token);
+    size_t count = 0;
+    size_t length = 0;
+    for (size_t at = 0; at < bytes.size(); at += length, ++count)
+      whole.add(class_of(bytes.substr(at), length));
+    const auto index = static_cast<size_t>(token);
+    whole_.add(index, whole);
+    for (size_t i = count; i <= kMostPlainCharacters; ++i)
+      up_to_[i][index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
+    if (count > kMostPlainCharacters) long_.emplace_back(token, count);
+  }
+}
+
+void Vocabulary::add_consisting_of(const Characters& characters, int64_t most, TokenMask& mask) const {
+  const TokenMask& short_enough =
+      up_to_[static_cast<size_t>(std::clamp<int64_t>(most, 0, kMostPlainCharacters))];
+  for (size_t first = 0; first < mask.size(); first += 2 * TokensOfCharacters::kWords) {
+    const TokensOfCharacters::Words words = whole_.having_only(characters, first / 2);
+    const size_t num_words = std::min(2 * words.size(), mask.size() - first);
+    for (size_t i = 0; i < num_words; ++i)
+      mask[first + i] |= short_enough[first + i] & static_cast<uint32_t>(words[i / 2] >> (i % 2 * kMaskBits));
+  }
+  for (const auto& [token, count] : long_) {
+    const auto index = static_cast<size_t>(token);
+    if (static_cast<int64_t>(count) <= most && whole_.of(index).are_in(characters))
+      mask[index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
+  }
+}
+
+void Vocabulary::find_characters(Tree& tree) const {
+  tree.but_first.resize(tree.tokens.size());
+  for (size_t i = 0; i < tree.tokens.size(); ++i) {
+    Characters but_first;
+    const std::string_view bytes = piece(tree.tokens[i]);
     uint8_t count = 0;
     size_t length = 0;
     for (size_t at = 0; at < bytes.size(); at += length, ++count) {
       const char32_t code = class_of(bytes.substr(at), length);
-      whole.add(code);
       if (at > 0) but_first.add(code);
     }
-    tree.whole.push_back(whole);
-    tree.but_first.push_back(but_first);
+    tree.but_first.add(i, but_first);
     tree.lengths.push_back(count);
   }
 }
 
 /// Of what is below each node, from the last one on. Where bytes are neither printed nor of controls, all that such bytes of
 /// the tokens there may be.
-void Vocabulary::summarise(Tree& tree) {
+void Vocabulary::summarise(Tree& tree) const {
   std::vector<size_t> open;  // nodes behind this one that no node before holds, the next one last
   std::vector<Characters> tokens(tree.nodes.size());  // that end at a node or below
   for (size_t i = tree.nodes.size() - 1; i-- > 0;) {
@@ -190,7 +293,7 @@ void Vocabulary::summarise(Tree& tree) {
     bool has_far = is_far(node.byte);
     if (Characters::is_control(node.byte)) node.below.add(Characters::kControls);
     for (int32_t k = node.first_token; k < tree.nodes[i + 1].first_token; ++k)
-      tokens[i] |= tree.whole[static_cast<size_t>(k)];
+      tokens[i] |= whole_.of(static_cast<size_t>(tree.tokens[static_cast<size_t>(k)]));
     while (!open.empty() && open.back() < static_cast<size_t>(node.behind)) {
       const Node& below = tree.nodes[open.back()];
       node.deepest = std::max(node.deepest, below.deepest);
@@ -200,8 +303,10 @@ void Vocabulary::summarise(Tree& tree) {
       if (Characters::is_printed(below.byte)) node.below.add(below.byte);
       open.pop_back();
     }
-    for (const char32_t code : {Characters::kOthers, Characters::kOdd}) {
-      if (has_far && tokens[i].has(code)) node.below.add(code);
+    if (has_far) {
+      for (char32_t code = 0; code < Characters::kFar + Characters::kNumFar; ++code) {
+        if (code != Characters::kControls && tokens[i].has(code)) node.below.add(code);
+      }
     }
     open.push_back(i);
   }

@@ -1,0 +1,67 @@
+// Whether any text of Vocabulary::plain_text() may follow, as within most strings: then tokens of it need not be tried.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/text/constrain/stacks.h"
+#include "runtime/text/constrain/utf8_ranges.h"
+
+namespace soliton::constrain {
+
+/// Of one grammar; what is found is kept. Not for several threads at once. Throws what the budget does, and is then as
+/// before.
+class PlainText {
+ public:
+  /// What holds behind any plain text.
+  struct Room {
+    int32_t height = 0;            // StackMachine::height() is no more
+    int32_t characters = 0;        // nor is StackMachine::characters()
+    int32_t least_characters = 0;  // nor is that less
+    bool are_counted = true;       // each character, in rules whose characters are
+  };
+
+  /// Both must outlive it.
+  PlainText(StackMachine& machine, Budget& budget);
+
+  /// Of text behind a frame. Nothing if some may not follow, or none is known to be possible for ever; and if the rule may
+  /// end or call another one behind some.
+  const std::optional<Room>& of(FrameIndex frame);
+
+ private:
+  /// Part of a character that has to be possible: bytes, and where in needs_ its next byte is.
+  struct Need {
+    ByteRange bytes;
+    size_t next;
+  };
+  /// States that nothing has to be read between, and a part of needs_ that is read from there on.
+  struct Place {
+    std::vector<int32_t> states;
+    size_t need;
+    bool is_good = true;  // all text may follow, as far as is known
+  };
+  struct Search {
+    std::vector<Place> places = {};
+    std::unordered_map<uint64_t, size_t> known = {};  // [state, need]
+    Room room = {};
+  };
+
+  size_t need_of(std::span<const ByteRange> bytes);
+  std::optional<Room> find(FrameIndex frame);
+  bool takes_ascii(FrameIndex frame);
+  bool expand(size_t place, Search& search);
+  bool goes_on(const Place& place, const Search& search) const;
+  bool close(int32_t state, std::vector<int32_t>& states) const;
+  bool add(int32_t state, size_t need, Search& search);
+
+  StackMachine& machine_;
+  Budget& budget_;
+  std::vector<std::vector<Need>> needs_;  // the first of a character, the others of what is left of some
+  std::unordered_map<FrameIndex, std::optional<Room>> found_;
+};
+
+}  // namespace soliton::constrain
