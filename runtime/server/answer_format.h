@@ -30,7 +30,8 @@ struct ToldCall : ToolCall {
 struct AnswerPiece {
   std::string reasoning = {};
   std::string content = {};
-  std::vector<ToldToken> tokens = {};  // whose text that is, if logprobs are wanted
+  std::vector<ToldToken> tokens = {};   // whose text that is, if logprobs are wanted
+  std::vector<int32_t> token_ids = {};  // of all that have come, if they are wanted
 };
 
 enum class AnswerEnd { kStop, kStopText, kLength, kCalls };
@@ -44,6 +45,8 @@ struct AnswerChoice {
   std::string reasoning = {};
   std::string content = {};  // without reasoning, calls and prompt
   std::vector<ToldToken> tokens = {};
+  std::vector<int32_t> prompt_ids = {};  // if they are wanted
+  std::vector<int32_t> token_ids = {};   // of the answer, with the stop token; of a stream those of no piece
   std::vector<ToldCall> calls = {};
   AnswerEnd end = AnswerEnd::kStop;
   std::string stop_text = {};  // of kStopText

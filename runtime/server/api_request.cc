@@ -62,6 +62,9 @@ void read_common(const JsonView& body, const Sampling& defaults, ApiRequest& req
   if (!body["ignore_eos"].is_null()) request.ignores_stop_tokens = body["ignore_eos"].boolean();
   if (!body["stream"].is_null()) request.streams = body["stream"].boolean();
   if (!body["return_progress"].is_null()) request.tells_progress = body["return_progress"].boolean();
+  if (!body["return_token_ids"].is_null()) request.token_ids = body["return_token_ids"].boolean();
+  if (!body["return_tokens_as_token_ids"].is_null())
+    request.names_ids = body["return_tokens_as_token_ids"].boolean();
   if (request.streams && request.num_choices > request.num_told)
     throw body["best_of"].error("expected {}, as n is, in a stream, got {}", request.num_told,
                                 request.num_choices);

@@ -54,6 +54,8 @@ struct ApiRequest {
   bool ignores_stop_tokens = false;
   bool logprobs = false;
   int num_top_logprobs = 0;  // further tokens whose logprobs are wanted
+  bool token_ids = false;    // of prompts and answers are told
+  bool names_ids = false;    // tokens with logprobs are told by their ids
   std::string cache_salt;    // only prompts with an equal one share what has been fed; empty: those without
   bool streams = false;
   bool includes_usage = false;  // in the last piece of a stream

@@ -89,6 +89,8 @@ Completion::Completion(const Tokenizer& tokenizer, CompletionSetup setup,
       choice.text_offset = num_characters(choice.told.prompt);
     }
   }
+  for (size_t i = 0; request.token_ids && i < choices_.size(); ++i)
+    choices_[i].told.prompt_ids = setup_.prompts[i / static_cast<size_t>(request.num_choices)];
   if (request.streams && (setup_.grammar == nullptr || setup_.make_gate)) begin_stream();
 }
 
@@ -228,7 +230,7 @@ bool Completion::take(size_t index, const GeneratedToken& token) {
   if (choice.thoughts && choice.thoughts->is_inside()) ++choice.num_reasoning;
   AnswerPiece piece = piece_of(choice, choice.text.push(token.id), false);
   piece.tokens = new_tokens(choice, num_settled(choice, nullptr));
-  if (setup_.request.streams) tell_piece(index, piece);
+  if (setup_.request.streams) tell_piece(index, std::move(piece));
   return !choice.text.hit_stop();
 }
 
@@ -259,8 +261,11 @@ void Completion::end(size_t index, const SampleSummary& summary) {
   const auto num_choices = static_cast<size_t>(setup_.request.num_choices);
   if (index % num_choices == 0) num_cached_[index / num_choices] = static_cast<size_t>(summary.num_cached);
   if (setup_.request.streams) {
-    tell_piece(index, piece);
+    tell_piece(index, std::move(piece));
+    choice.told.token_ids = new_ids(choice);
     tell(format_->end_choice(index, choice.told));
+  } else {
+    choice.told.token_ids = new_ids(choice);
   }
   if (--num_left_ == 0) finish();
 }
@@ -351,17 +356,26 @@ std::vector<ToldToken> Completion::new_tokens(Choice& choice, size_t num_settled
   return tokens;
 }
 
+/// Of the tokens that have come since the last call, if their ids are wanted.
+std::vector<int32_t> Completion::new_ids(Choice& choice) const {
+  std::vector<int32_t> ids;
+  for (; setup_.request.token_ids && choice.num_ids < choice.tokens.size(); ++choice.num_ids)
+    ids.push_back(choice.tokens[choice.num_ids].id);
+  return ids;
+}
+
 void Completion::tell(const std::string& bytes) {
   if (!has_begun_stream_) begin_stream();
   if (!bytes.empty()) reply_->put(bytes);
 }
 
-void Completion::tell_piece(size_t index, const AnswerPiece& piece) {
+void Completion::tell_piece(size_t index, AnswerPiece piece) {
   Choice& choice = choices_[index];
   if (!choice.has_begun) tell(format_->begin_choice(index, choice.told));
   choice.has_begun = true;
-  if (!piece.reasoning.empty() || !piece.content.empty() || !piece.tokens.empty())
-    tell(format_->piece(index, piece));
+  if (piece.reasoning.empty() && piece.content.empty() && piece.tokens.empty()) return;
+  piece.token_ids = new_ids(choice);
+  tell(format_->piece(index, piece));
 }
 
 AnswerUsage Completion::usage() const {

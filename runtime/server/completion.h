@@ -62,6 +62,7 @@ class Completion : public std::enable_shared_from_this<Completion> {
     size_t num_reasoning = 0;  // tokens
     AnswerChoice told = {};
     size_t num_told = 0;     // tokens whose logprobs have been told
+    size_t num_ids = 0;      // tokens whose ids have been told
     size_t text_offset = 0;  // characters of the text before them
     bool has_begun = false;  // something of it has been told
   };
@@ -81,11 +82,12 @@ class Completion : public std::enable_shared_from_this<Completion> {
   void fail(const ApiError& error);
   void note(int status, std::string_view end) const noexcept;
   void tell(const std::string& bytes);
-  void tell_piece(size_t index, const AnswerPiece& piece);
+  void tell_piece(size_t index, AnswerPiece piece);
 
   int max_tokens(size_t prompt) const;
   size_t num_settled(const Choice& choice, const SampleSummary* summary) const;
   std::vector<ToldToken> new_tokens(Choice& choice, size_t num_settled) const;
+  std::vector<int32_t> new_ids(Choice& choice) const;
   std::vector<size_t> told_choices(size_t prompt) const;
   std::string call_id() const;
   size_t first_choice(size_t prompt) const {

@@ -57,7 +57,7 @@ void refuse_unsupported(const JsonView& body) {
                            "thinking_budget", "thinking_budget_tokens", "thinking_token_budget"}) {
     if (!body[name].is_null()) throw not_yet(name, body[name].describe());
   }
-  for (const char* name : {"use_beam_search", "include_stop_str_in_output", "return_tokens_as_token_ids"}) {
+  for (const char* name : {"use_beam_search", "include_stop_str_in_output"}) {
     if (!body[name].is_null() && body[name].boolean()) throw not_yet(name, "true");
   }
   if (!body["skip_special_tokens"].is_null() && !body["skip_special_tokens"].boolean())

@@ -125,7 +125,7 @@ TEST(ApiRequest, RefusesByName) {
   expect_refused(R"("modalities": ["text", "audio"])", "modalities", "got \"audio\"");
   expect_refused(R"("skip_special_tokens": false)", "skip_special_tokens", "not supported");
   expect_refused(R"("include_stop_str_in_output": true)", "include_stop_str_in_output", "not supported");
-  expect_refused(R"("return_tokens_as_token_ids": true)", "return_tokens_as_token_ids", "not supported");
+  expect_refused(R"("return_token_ids": 1)", "return_token_ids", "expected");
   expect_refused(R"("add_special_tokens": true)", "add_special_tokens", "not supported");
   expect_refused(R"("repeat_last_n": 64, "repeat_penalty": 1.1)", "repeat_last_n", "got 64");
   const ApiRequest unpenalised = chat(R"("repeat_last_n": 0, "presence_penalty": 1, "repeat_penalty": 1.1)");

@@ -195,6 +195,73 @@ TEST_F(ServiceTest, ScoresWithoutAnAnswerAndInStreams) {
   EXPECT_EQ(refusal.json()["error"]["param"], "logprobs");
 }
 
+/// Of all chunks of a stream, those of the prompt once.
+std::vector<int> ids_of(const std::vector<json>& chunks, const char* name) {
+  std::vector<int> ids;
+  const auto add = [&](const json& at) {
+    if (!at.contains(name)) return;
+    for (const int id : at[name]) ids.push_back(id);
+  };
+  for (const json& chunk : chunks) {
+    add(chunk);
+    for (const json& choice : chunk["choices"]) add(choice);
+  }
+  return ids;
+}
+
+TEST_F(ServiceTest, TellsTheIdsOfTokens) {
+  json body = {{"prompt", "once upon"}, {"max_tokens", 5}, {"return_token_ids", true}, {"ignore_eos", true}};
+  const json choice = complete(body)["choices"][0];
+  const std::vector<int> prompt = choice["prompt_token_ids"];
+  const std::vector<int> answer = choice["token_ids"];
+  EXPECT_EQ(post("/detokenize", {{"tokens", prompt}}).json()["content"], "once upon");
+  EXPECT_EQ(answer.size(), 5u);
+  EXPECT_EQ(post("/detokenize", {{"tokens", answer}}).json()["content"], choice["text"]);
+  const std::vector<json> chunks = stream("/v1/completions", body);
+  EXPECT_EQ(ids_of(chunks, "prompt_token_ids"), prompt);
+  EXPECT_EQ(ids_of(chunks, "token_ids"), answer);
+  // The token that ends an answer is one of them, though it is not shown.
+  body["stop_token_ids"] = {answer[1]};
+  body["ignore_eos"] = false;
+  const std::vector<int> stopped(answer.begin(), std::find(answer.begin(), answer.end(), answer[1]) + 1);
+  EXPECT_EQ(complete(body)["choices"][0]["token_ids"], json(stopped));
+  EXPECT_EQ(ids_of(stream("/v1/completions", body), "token_ids"), stopped);
+  body["return_token_ids"] = false;
+  EXPECT_FALSE(complete(body)["choices"][0].contains("token_ids"));
+}
+
+TEST_F(ServiceTest, TellsTheIdsOfTokensOfChats) {
+  json body = {{"max_tokens", 4}, {"n", 2}, {"return_token_ids", true}, {"ignore_eos", true}};
+  const json whole = chat(body);
+  EXPECT_EQ(whole["prompt_token_ids"].size(), whole["usage"]["prompt_tokens"]);
+  for (const json& choice : whole["choices"]) EXPECT_EQ(choice["token_ids"].size(), 4u);
+  body["n"] = 1;
+  body["temperature"] = 0;
+  body["messages"] = json::array({{{"role", "user"}, {"content", "hello"}}});
+  const std::vector<json> chunks = stream("/v1/chat/completions", body);
+  EXPECT_EQ(json(ids_of(chunks, "prompt_token_ids")), whole["prompt_token_ids"]);
+  EXPECT_EQ(json(ids_of(chunks, "token_ids")), whole["choices"][0]["token_ids"]);
+}
+
+TEST_F(ServiceTest, NamesTokensByTheirIds) {
+  json body = {{"prompt", "once upon"}, {"max_tokens", 2}, {"logprobs", 1}, {"return_token_ids", true}};
+  body["return_tokens_as_token_ids"] = true;
+  const json choice = complete(body)["choices"][0];
+  for (size_t i = 0; i < choice["logprobs"]["tokens"].size(); ++i) {
+    const std::string name = "token_id:" + choice["token_ids"][i].dump();
+    EXPECT_EQ(choice["logprobs"]["tokens"][i], name);
+    EXPECT_EQ(choice["logprobs"]["top_logprobs"][i].begin().key(), name);
+  }
+  const json said = chat({{"max_tokens", 1},
+                          {"logprobs", true},
+                          {"top_logprobs", 1},
+                          {"return_token_ids", true},
+                          {"return_tokens_as_token_ids", true}})["choices"][0];
+  const json& entry = said["logprobs"]["content"][0];
+  EXPECT_EQ(entry["token"], "token_id:" + said["token_ids"][0].dump());
+  EXPECT_EQ(entry["top_logprobs"][0]["token"], entry["token"]);
+}
+
 TEST_F(ServiceTest, AnswersAsLongAsThereIsRoomFor) {
   const json all = complete({{"prompt", "abc"}, {"max_tokens", -1}, {"ignore_eos", true}});
   EXPECT_EQ(all["usage"]["completion_tokens"], kSmallContext - 2);

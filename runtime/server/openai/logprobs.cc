@@ -10,13 +10,17 @@ std::string token_text(const Tokenizer& tokenizer, int32_t id) {
   return tokenizer.is_special(id) || piece.empty() ? tokenizer.decode(ids) : piece;
 }
 
-nlohmann::ordered_json logprob_entry(const Tokenizer& tokenizer, const ToldToken& told) {
+std::string id_name(int32_t id) {
+  return fmt::format("token_id:{}", id);
+}
+
+nlohmann::ordered_json logprob_entry(const Tokenizer& tokenizer, const ToldToken& told, bool names_ids) {
   using Json = nlohmann::ordered_json;
   const auto entry = [&](int32_t id, std::optional<float> logprob) {
     const std::string text = token_text(tokenizer, id);
     Json bytes = Json::array();
     for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
-    return Json{{"token", text},
+    return Json{{"token", names_ids ? id_name(id) : text},
                 {"logprob", logprob ? Json(json_logprob(*logprob)) : Json()},
                 {"bytes", std::move(bytes)}};
   };

@@ -18,6 +18,8 @@ HttpReply answer_as_openai(Service& service, ApiKind kind, const HttpRequest& ht
                                           OpenAiFormatOptions{.model = service.model(),
                                                               .is_chat = read.is_chat,
                                                               .tells_logprobs = read.logprobs,
+                                                              .tells_ids = read.token_ids,
+                                                              .names_ids = read.names_ids,
                                                               .includes_usage = read.includes_usage});
   });
 }

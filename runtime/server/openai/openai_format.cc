@@ -37,6 +37,7 @@ OpenAiFormat::OpenAiFormat(const Tokenizer& tokenizer, Options options)
 
 /// As a key: what is no text by itself is told by its bytes, so that no two such are the same.
 std::string OpenAiFormat::token_name(int32_t id) const {
+  if (options_.names_ids) return id_name(id);
   const std::string text = token_text(tokenizer_, id);
   if (jinja::is_valid_utf8(text)) return text;
   std::string name = "bytes:";
@@ -49,13 +50,15 @@ Json OpenAiFormat::logprobs(std::span<const ToldToken> tokens) const {
   if (!options_.tells_logprobs || tokens.empty()) return nullptr;
   Json logprobs;
   if (options_.is_chat) {
-    for (const ToldToken& told : tokens) logprobs["content"].push_back(logprob_entry(tokenizer_, told));
+    for (const ToldToken& told : tokens)
+      logprobs["content"].push_back(logprob_entry(tokenizer_, told, options_.names_ids));
     return logprobs;
   }
   for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
     logprobs[name] = Json::array();
   for (const ToldToken& told : tokens) {
-    logprobs["tokens"].push_back(token_text(tokenizer_, told.token.id));
+    logprobs["tokens"].push_back(options_.names_ids ? id_name(told.token.id)
+                                                    : token_text(tokenizer_, told.token.id));
     logprobs["token_logprobs"].push_back(logprob_of(told));
     Json best = told.token.best.empty() ? Json() : Json::object();
     // Of two tokens of one name the better one comes first, and stays.
@@ -89,9 +92,9 @@ Json OpenAiFormat::message(const AnswerChoice& choice) const {
 
 Json OpenAiFormat::whole(std::span<const AnswerChoice* const> choices, const AnswerUsage& usage) {
   Json whole = frame(options_.is_chat ? "chat.completion" : "text_completion");
-  Json& list = whole["choices"] = Json::array();
+  whole["choices"] = Json::array();
   for (const AnswerChoice* const choice : choices) {
-    Json object = {{"index", list.size()}};
+    Json object = {{"index", whole["choices"].size()}};
     if (options_.is_chat) {
       object["message"] = message(*choice);
     } else {
@@ -101,7 +104,8 @@ Json OpenAiFormat::whole(std::span<const AnswerChoice* const> choices, const Ans
     tokens.insert(tokens.end(), choice->tokens.begin(), choice->tokens.end());
     object["logprobs"] = logprobs(tokens);
     object["finish_reason"] = name_of(choice->end);
-    list.push_back(std::move(object));
+    add_ids({&choice->prompt_ids, &choice->token_ids}, whole, object);
+    whole["choices"].push_back(std::move(object));
   }
   whole["usage"] = usage_object(usage);
   return whole;
@@ -109,8 +113,15 @@ Json OpenAiFormat::whole(std::span<const AnswerChoice* const> choices, const Ans
 
 // ---- Streams
 
-std::string OpenAiFormat::chunk(size_t index, Json members, const Json& logprobs,
-                                const Json& finish_reason) const {
+/// Of chats the prompt's stand beside the choices, which have it in common.
+void OpenAiFormat::add_ids(const TokenIds& ids, Json& whole, Json& choice) const {
+  if (!options_.tells_ids) return;
+  if (ids.prompt != nullptr) (options_.is_chat ? whole : choice)["prompt_token_ids"] = *ids.prompt;
+  if (ids.answer != nullptr) choice["token_ids"] = *ids.answer;
+}
+
+std::string OpenAiFormat::chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason,
+                                const TokenIds& ids) const {
   Json object = frame(options_.is_chat ? "chat.completion.chunk" : "text_completion");
   Json choice = {{"index", index}};
   if (options_.is_chat) {
@@ -120,6 +131,7 @@ std::string OpenAiFormat::chunk(size_t index, Json members, const Json& logprobs
   }
   choice["logprobs"] = logprobs;
   choice["finish_reason"] = finish_reason;
+  add_ids(ids, object, choice);
   object["choices"] = Json::array({std::move(choice)});
   if (options_.includes_usage) object["usage"] = nullptr;
   return server_event(one_line(object));
@@ -139,22 +151,24 @@ std::string OpenAiFormat::progress(const PromptProgress& progress) {
 }
 
 std::string OpenAiFormat::begin_choice(size_t index, const AnswerChoice& choice) {
-  if (options_.is_chat) return chunk(index, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr);
-  if (choice.prompt.empty() && choice.prompt_tokens.empty()) return {};
-  return chunk(index, {{"text", choice.prompt}}, logprobs(choice.prompt_tokens), nullptr);
+  const TokenIds ids{.prompt = &choice.prompt_ids};
+  if (options_.is_chat) return chunk(index, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr, ids);
+  if (choice.prompt.empty() && choice.prompt_tokens.empty() && !options_.tells_ids) return {};
+  return chunk(index, {{"text", choice.prompt}}, logprobs(choice.prompt_tokens), nullptr, ids);
 }
 
 std::string OpenAiFormat::piece(size_t index, const AnswerPiece& piece) {
   std::string text;
   const Json told = logprobs(piece.tokens);
+  const TokenIds ids{.answer = &piece.token_ids};
   // By both names that clients look for.
   if (!piece.reasoning.empty()) {
     text = chunk(index, {{"reasoning_content", piece.reasoning}, {"reasoning", piece.reasoning}},
-                 piece.content.empty() ? told : Json(), nullptr);
+                 piece.content.empty() ? told : Json(), nullptr, piece.content.empty() ? ids : TokenIds{});
     if (piece.content.empty()) return text;
   }
   if (piece.content.empty() && told.is_null()) return text;
-  return text + chunk(index, {{options_.is_chat ? "content" : "text", piece.content}}, told, nullptr);
+  return text + chunk(index, {{options_.is_chat ? "content" : "text", piece.content}}, told, nullptr, ids);
 }
 
 std::string OpenAiFormat::end_choice(size_t index, const AnswerChoice& choice) {
@@ -164,10 +178,10 @@ std::string OpenAiFormat::end_choice(size_t index, const AnswerChoice& choice) {
                        {"id", choice.calls[i].id},
                        {"type", "function"},
                        {"function", function_object(choice.calls[i])}};
-    text += chunk(index, {{"tool_calls", Json::array({call})}}, nullptr, nullptr);
+    text += chunk(index, {{"tool_calls", Json::array({call})}}, nullptr, nullptr, {});
   }
   const Json members = options_.is_chat ? Json::object() : Json{{"text", ""}};
-  return text + chunk(index, members, nullptr, name_of(choice.end));
+  return text + chunk(index, members, nullptr, name_of(choice.end), {.answer = &choice.token_ids});
 }
 
 std::string OpenAiFormat::finish(const AnswerUsage& usage) {

@@ -12,6 +12,8 @@ struct OpenAiFormatOptions {
   std::string model;  // what answers call it
   bool is_chat = false;
   bool tells_logprobs = false;
+  bool tells_ids = false;       // of the tokens of prompts and answers
+  bool names_ids = false;       // tokens with logprobs by their ids
   bool includes_usage = false;  // in the last piece of a stream
 };
 
@@ -34,8 +36,16 @@ class OpenAiFormat : public AnswerFormat {
   std::string fail(const ApiError& error) override;
 
  private:
+  /// Of a chunk or a choice, as vLLM tells them; null: no part of it.
+  struct TokenIds {
+    const std::vector<int32_t>* prompt = nullptr;
+    const std::vector<int32_t>* answer = nullptr;
+  };
+
   Json frame(const char* object) const;
-  std::string chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason) const;
+  std::string chunk(size_t index, Json members, const Json& logprobs, const Json& finish_reason,
+                    const TokenIds& ids) const;
+  void add_ids(const TokenIds& ids, Json& whole, Json& choice) const;
   std::string token_name(int32_t id) const;
   Json logprobs(std::span<const ToldToken> tokens) const;
   Json message(const AnswerChoice& choice) const;
