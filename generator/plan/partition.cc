@@ -338,7 +338,7 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
 bool can_use_warpgroups(const Plan& plan, int rows) {
   return plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits) &&
          (plan.facts.num_experts == 0 || (groups_rows(rows) && can_group(plan.facts))) &&
-         plan.facts.further_bits == 0 && suits_warpgroups(plan.layer_format());
+         suits_warpgroups(plan.facts) && suits_warpgroups(plan.layer_format());
 }
 
 /// Of integers beside a cache of bytes: registers have no room for attention of more.
@@ -383,7 +383,8 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
 
 /// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
 bool choose_warpgroups(const Plan& plan) {
-  return plan.rows >= least_warpgroup_rows(plan.layer_format()) && can_use_warpgroups(plan, plan.rows);
+  return plan.rows >= least_warpgroup_rows(plan.layer_format(), further_format(plan.facts)) &&
+         can_use_warpgroups(plan, plan.rows);
 }
 
 /// Decides the numbers that depend on no matrix.

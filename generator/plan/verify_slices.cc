@@ -197,7 +197,7 @@ void check_column_slices(const Plan& plan, Report& report) {
   for (const PlanPhase& phase : plan.phases) check_slices(plan, phase, report);
   if (!plan.warpgroups) return;
   check_tags(plan, report);
-  const int least = least_warpgroup_rows(plan.layer_format());
+  const int least = least_warpgroup_rows(plan.layer_format(), further_format(plan.facts));
   if (!plan.shares_registers) {
     report.refuse(
         Rule::kNumberOutOfRange,

@@ -94,7 +94,7 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
       gpu.emulated ? std::vector<int>{8} : std::vector(std::begin(kRowCounts) + 1, std::end(kRowCounts));
   const WeightFormat format = weight_format(facts, facts.weight_bits);
   const int most =
-      most_rows(format, has_warpgroups(gpu) && facts.further_bits == 0 && suits_warpgroups(format));
+      most_rows(format, has_warpgroups(gpu) && suits_warpgroups(facts) && suits_warpgroups(format));
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most; });
   return choices;
 }

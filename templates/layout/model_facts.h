@@ -186,6 +186,12 @@ constexpr WeightFormat further_format(const ModelFacts& facts) {
           .block = facts.further_block};
 }
 
+/// Have warpgroups code for all formats that a model mixes? Of dense layers in E2M1, or of integers beside bf16, they have.
+constexpr bool suits_warpgroups(const ModelFacts& facts) {
+  const bool has_blocks = facts.further_e2m1 != 0 && facts.weight_bits == 16 && facts.num_experts == 0;
+  return facts.further_bits == 0 || facts.further_bits == 16 || has_blocks;
+}
+
 /// Has a layer a window of its own?
 constexpr bool has_windows(const ModelFacts& facts) {
   for (const int32_t window : facts.layer_window) {

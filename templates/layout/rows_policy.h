@@ -20,8 +20,10 @@ constexpr int kGroupWarps = 4;
 constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
 
-/// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8.
-constexpr int least_warpgroup_rows(WeightFormat format) {
+/// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8. Of
+/// E2M1 beside other formats, `further`, 64 rows have no registers.
+constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
+  if (further.type == WeightType::kE2m1) return 128;
   return format.takes_digits() ? 8 : 64;
 }
 

@@ -180,7 +180,7 @@ class Epilogue : public Outputs<kPlan> {
 
   /// gate and up of a tile as a warp has them from warpgroup_multiply(), number `index` of a run that has all columns.
   /// Lanes of neighbouring elements swap, so that each has both for one row.
-  SOLITON_DEVICE void swiglu_of_warp(const MatrixPhase& phase, int layer, const TileRun& run, int index,
+  SOLITON_DEVICE void swiglu_of_warp(const MatrixInstance& at, const TileRun& run, int index,
                                      const float (&sums)[kBlockRows<kPlan> / 2]) const {
     constexpr int kBlockWords = 8 * 16 / 4;  // 8 rows of a core matrix
     const int tile = run.first + index * run.stride;
@@ -192,10 +192,15 @@ class Epilogue : public Outputs<kPlan> {
     constexpr int kHalves = kPlan.model.ungated ? 2 : 1;  // of 8 elements, that the tile's rows are
     float biases[2] = {};                                 // of this lane's two rows of the tile
     if constexpr (kPlan.model.up_biases > 0) {
-      const OutputBiases<kPlan> of_layer(context_, layer);
+      const OutputBiases<kPlan> of_layer(context_, at.layer);
       biases[0] = of_layer.of_up_row(tile, element);
       biases[1] = of_layer.of_up_row(tile, element + 8);
     }
+    float2 own = make_float2(1.0f, 1.0f);  // factors of the tile's lower rows, and of the upper
+    if constexpr (RowFactors<kPlan>::kIsThere) own = this->tile_factors(at, tile);
+    const auto times = [](float sum, float factor) {
+      return RowFactors<kPlan>::kIsThere ? sum * factor : sum;
+    };
     const auto activated = [&](int half, float gate, float up, float scale) {
       if constexpr (kPlan.model.up_biases == 0) return gated(gate, up, scale);
       return gated(gate * scale + biases[half], up * scale + biases[1], 1.0f);
@@ -203,14 +208,17 @@ class Epilogue : public Outputs<kPlan> {
     SOLITON_UNROLL
     for (int half = 0; half < kHalves; ++half) {
       uint32_t* to = reinterpret_cast<uint32_t*>(
-          context_.template workspace<unsigned char>(phase.output_vector.offset) +
+          context_.template workspace<unsigned char>(at.phase.output_vector.offset) +
           activation_offset(kRowsShape, 0, context_.first_row() + row + (odd ? 1 : 0),
                             tile * (8 * kHalves) + half * 8 + element / 2 * 2));
       SOLITON_UNROLL
       for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
         const float2 scales = load_shared(factors + n * 4);
-        const float low = activated(half, sums[4 * n + 2 * half], sums[4 * n + 2], scales.x);
-        const float high = activated(half, sums[4 * n + 2 * half + 1], sums[4 * n + 3], scales.y);
+        const float factor = half == 0 ? own.x : own.y;
+        const float low =
+            activated(half, times(sums[4 * n + 2 * half], factor), times(sums[4 * n + 2], own.y), scales.x);
+        const float high = activated(half, times(sums[4 * n + 2 * half + 1], factor),
+                                     times(sums[4 * n + 3], own.y), scales.y);
         const float other = shuffle_xor(odd ? low : high, 4);
         // Registers are full: where there is one part, nothing is to outlive its packing.
         context_.publish(to + n * kBlockWords, odd ? pack_bf16(other, high) : pack_bf16(low, other));

@@ -82,16 +82,18 @@ class Outputs : public ResidualStream<kPlan> {
     }
   }
 
-  /// Of formats that have them.
-  SOLITON_DEVICE void multiply_by_factors(const MatrixInstance& at, int tile, Sums& sums) const {
+  /// Of formats that have them: of rows 0..7 of a tile, and of the others.
+  SOLITON_DEVICE float2 tile_factors(const MatrixInstance& at, int tile) const {
     using Factors = RowFactors<kPlan>;
-    static_assert(!kRowsShape.warpgroups, "what warpgroups finish has none");
-    if (!Factors::are_of(at.phase)) return;
+    if (!Factors::are_of(at.phase)) return make_float2(1.0f, 1.0f);
     const float* factors = Factors::of_layer(context_.params.layer_biases, at.layer);
-    const float low = load_constant(factors + Factors::number(at.phase, tile, false));
-    const float high = load_constant(factors + Factors::number(at.phase, tile, true));
-    sums = {make_float2(sums.low.x * low, sums.low.y * low),
-            make_float2(sums.high.x * high, sums.high.y * high)};
+    return make_float2(load_constant(factors + Factors::number(at.phase, tile, false)),
+                       load_constant(factors + Factors::number(at.phase, tile, true)));
+  }
+  SOLITON_DEVICE void multiply_by_factors(const MatrixInstance& at, int tile, Sums& sums) const {
+    const float2 factors = tile_factors(at, opaque(tile));  // registers, likewise
+    sums = {make_float2(sums.low.x * factors.x, sums.low.y * factors.x),
+            make_float2(sums.high.x * factors.y, sums.high.y * factors.y)};
   }
 
   /// activation(gate) * up: rows 0..7 of a tile are gate rows, 8..15 the up rows of the same elements. Without a gate

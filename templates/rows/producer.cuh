@@ -136,17 +136,19 @@ class Producer : public ExpertProducer<kPlan> {
       if (has_scales<kPlan>(phase.format.type)) return stream_integers(phase, block, tiles, stride);
     }
     tiles += bytes_of(block.first_column);
+    const int piece_bytes = with_blocks<kPlan>(
+        phase.format.type, [&]<WeightFormat kFormat>() { return piece_bytes_of(kFormat); });
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const char* group = tiles + block.chunk(i) * kPieceBytes;
+        const char* group = tiles + block.chunk(i) * piece_bytes;
         const int end =
             -round_up(count < kTilesAtOnce<kPlan> ? count : kTilesAtOnce<kPlan>, kWarpgroups * kGroupTiles);
         SOLITON_NO_UNROLL
         for (int tile = 0; tile > end; tile -= kGroupTiles) {
-          this->add_page(phase.window, nothing, [&] { fill(group, stride, count + tile); });
+          this->add_page(phase.window, nothing, [&] { fill(group, stride, count + tile, piece_bytes); });
           group += kGroupTiles * stride;
         }
       }
@@ -173,22 +175,23 @@ class Producer : public ExpertProducer<kPlan> {
           SOLITON_NO_UNROLL
           for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles)
             this->add_page(phase.window, nothing,
-                           [&] { fill(group + tile * stride, stride, piece.tiles - tile); });
+                           [&] { fill(group + tile * stride, stride, piece.tiles - tile, kPieceBytes); });
         }
       }
       if (!gates) this->release_experts();
     }
   }
-  SOLITON_DEVICE void fill(const char* group, int64_t stride, int tiles) const {
+  /// `bytes`: of a tile.
+  SOLITON_DEVICE void fill(const char* group, int64_t stride, int tiles, int bytes) const {
     if (tiles >= kGroupTiles) {
-      this->expect(kGroupTiles * kPieceBytes);
+      this->expect(kGroupTiles * bytes);
       SOLITON_UNROLL
-      for (int i = 0; i < kGroupTiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
+      for (int i = 0; i < kGroupTiles; ++i) this->copy(i * kPieceBytes, group + i * stride, bytes);
       return;
     }
-    this->expect((tiles < 0 ? 0 : tiles) * kPieceBytes);
+    this->expect((tiles < 0 ? 0 : tiles) * bytes);
     SOLITON_NO_UNROLL
-    for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, kPieceBytes);
+    for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, bytes);
   }
 
   /// The same of integers: a slot holds the tiles of all groups of a warpgroup, words and then scales. Warpgroups that share
@@ -259,7 +262,10 @@ class Producer : public ExpertProducer<kPlan> {
   }
   using Integers = IntegerSlot<kPlan>;
 
-  static constexpr int kPieceBytes = kPageBytes / kGroupTiles;
+  static constexpr int kPieceBytes = kPageBytes / kGroupTiles;  // room for a tile, which bf16 fills
+  static SOLITON_HOST_DEVICE constexpr int piece_bytes_of(WeightFormat format) {
+    return kShape<kPlan>.slot_columns({}) / kColumnBlock * format.block_bytes();
+  }
   static constexpr int kChunk = kShape<kPlan>.chunk_columns();
 
   /// Pairs with the input loader's arrival at the same phase of attention; false once the launch has stopped.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "ops/norm_weights.cuh"
+#include "ops/row_factors.cuh"
 #include "rows/choice.cuh"
 
 namespace soliton::rows {
@@ -211,8 +212,9 @@ class ResidualStream : public Choice<kPlan> {
     }
   }
   /// Do sums of warpgroups begin with the residual stream?
-  static constexpr bool kSumsBeginWithStream =
-      kRowsShape.warpgroups && !holds_blocks(kPlan.model.norms) && kPlan.model.residual_scale == 1;
+  static constexpr bool kSumsBeginWithStream = kRowsShape.warpgroups && !holds_blocks(kPlan.model.norms) &&
+                                               kPlan.model.residual_scale == 1 &&
+                                               !RowFactors<kPlan>::kIsThere;
 
   SOLITON_DEVICE void residual(Vector vector, int tile, int own_tile, Sums v, uint4 weights) {
     if constexpr (kPlan.model.residual_scale != 1) {

@@ -1,5 +1,5 @@
-// The matrix work where warpgroups multiply: weights in bf16 as they are; integers become bf16 (integer_multiplier.cuh), or
-// with few rows are multiplied as they are (digit_multiplier.cuh).
+// The matrix work where warpgroups multiply: weights in bf16 as they are; E2M1 becomes bf16 in registers; integers do too
+// (integer_multiplier.cuh), or with few rows are multiplied as they are (digit_multiplier.cuh).
 #pragma once
 
 #include "rows/digit_multiplier.cuh"
@@ -47,10 +47,48 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       if (has_scales<kPlan>(phase.format.type))
         return this->multiply_integers(stream, phase, block, count, put);
     }
-    const int chunks = block.num_chunks;
+    with_blocks<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+      multiply_blocks<kFormat>(stream, block.num_chunks, count, put);
+    });
+  }
+
+ protected:
+  using Base::context_, Base::worker_, Base::input_, Base::warpgroup, Base::tile_of_group;
+  static constexpr int kSteps = kRowsShape.slot_columns({}) / kMmaColumns;
+  static constexpr int kSets = 2;  // that a slot's products are made in: by registers
+  static constexpr int kSetMmas = kSteps / kSets;
+  static constexpr int kBlockMmas = kColumnBlock / kMmaColumns;
+  static constexpr int kBlocks = kSteps / kBlockMmas;
+  static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
+
+  SOLITON_DEVICE const unsigned char* weights_of(int slot, int tile) const {
+    return context_.region(RegionId::kPages) + slot * kPlan.slot_bytes + tile * (kPageBytes / kGroupTiles);
+  }
+  SOLITON_DEVICE void load(Weights<kSetMmas>& weights, int slot, int set, int tile) const {
+    const uint4* fragments = reinterpret_cast<const uint4*>(weights_of(slot, tile)) + context_.lane;
+    SOLITON_UNROLL
+    for (int k = 0; k < kSetMmas; ++k)
+      weights.mmas[k] = load_shared(fragments + (set * kSetMmas + k) * kWarpLanes);
+  }
+  /// The same of codes in E2M1, a block of columns.
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void load_codes(Weights<kBlockMmas>& weights, int slot, int block, int tile) const {
+    const unsigned char* own = weights_of(slot, tile) + block * kFormat.block_bytes();
+    const BlockOperands operands = Gemv<kFormat>::load(own, context_.lane);
+    weights = {{operands.first, operands.second}};
+  }
+
+ private:
+  template <WeightFormat kFormat, class Put>
+  SOLITON_DEVICE void multiply_blocks(PageStream<kPlan>& stream, int chunks, int count, const Put& put) {
     const int slots =
         ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
     const int own = own_groups(count);
+    if constexpr (kFormat.type == WeightType::kE2m1) {
+      if (kMostGroups == 2 && own == 2)
+        return multiply_codes<kFormat, kMostGroups>(stream, chunks, 0, count, put);
+      if (own >= 1) return multiply_codes<kFormat, 1>(stream, chunks, slots - 1, count, put);
+    }
     if (own >= 1 && kRowsShape.slot_chunks > 1) {
       multiply_chunks(stream, chunks, count, put);
     } else if (kMostGroups == 2 && own == 2) {
@@ -68,24 +106,6 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     }
   }
 
- protected:
-  using Base::context_, Base::worker_, Base::input_, Base::warpgroup, Base::tile_of_group;
-  static constexpr int kSteps = kRowsShape.slot_columns({}) / kMmaColumns;
-  static constexpr int kSets = 2;  // that a slot's products are made in: by registers
-  static constexpr int kSetMmas = kSteps / kSets;
-  static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
-
-  SOLITON_DEVICE void load(Weights<kSetMmas>& weights, int slot, int set, int tile) const {
-    const uint4* fragments =
-        reinterpret_cast<const uint4*>(context_.region(RegionId::kPages) + slot * kPlan.slot_bytes +
-                                       tile * (kPageBytes / kGroupTiles)) +
-        context_.lane;
-    SOLITON_UNROLL
-    for (int k = 0; k < kSetMmas; ++k)
-      weights.mmas[k] = load_shared(fragments + (set * kSetMmas + k) * kWarpLanes);
-  }
-
- private:
   /// While one set of products is made, the weights of the next are loaded.
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
@@ -136,6 +156,41 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       }
     }
     end_chunk(sums);
+    put_all(sums, count, put);
+  }
+
+  /// Codes in E2M1: while one block of columns is multiplied, the next becomes bf16. Registers have no room for more of them.
+  template <WeightFormat kFormat, int kGroups, class Put>
+  SOLITON_DEVICE void multiply_codes(PageStream<kPlan>& stream, int slots, int empty_slots, int count,
+                                     const Put& put) {
+    constexpr int kChunkBlocks = kBlocks / kRowsShape.slot_chunks;
+    static_assert(kGroups == 1 || kRowsShape.slot_chunks == 1, "of two groups chunks would go by twice");
+    // What is computed of it is not kept beside what attention needs: registers.
+    context_.lane = opaque(context_.lane);
+    float sums[kGroups][kMmaRows / 2] = {};
+    Weights<kBlockMmas> weights[2];
+    SOLITON_NO_UNROLL
+    for (; slots > 0; --slots) {
+      int slot = stream.wait_turn(warpgroup());
+      SOLITON_NO_UNROLL
+      for (int chunk = 0; chunk < kRowsShape.slot_chunks; ++chunk) {
+        const CoreMatrices input(input_.wait());
+        SOLITON_UNROLL
+        for (int i = 0; i < kGroups; ++i) {
+          if (i > 0) slot = stream.wait_turn(warpgroup());
+          SOLITON_UNROLL
+          for (int block = 0; block < kChunkBlocks; ++block) {
+            load_codes<kFormat>(weights[block % 2], slot, chunk * kChunkBlocks + block,
+                                this->template tile_of<kGroups>(i, count) % kGroupTiles);
+            if (block == kChunkBlocks - 1 && chunk == kRowsShape.slot_chunks - 1) stream.release_turn(slot);
+            issue(sums[i], weights[block % 2], input.behind(block * kBlockMmas * kMmaBytes));
+            if (i < kGroups - 1 || block < kChunkBlocks - 1) warpgroup_wait_but_last();
+          }
+        }
+        end_chunk(sums);
+      }
+      if (kGroups == 1) pass(stream, empty_slots);
+    }
     put_all(sums, count, put);
   }
 };

@@ -206,7 +206,7 @@ class Worker {
                            [&](int tile, const auto& own) {
                              context_.cta = opaque(context_.cta);
                              if (finishes_at_once()) {
-                               epilogue_.swiglu_of_warp(at.phase, at.layer, block().tiles, first + tile, own);
+                               epilogue_.swiglu_of_warp(at, block().tiles, first + tile, own);
                              } else {
                                sums(first).put(tile, own);
                              }
