@@ -52,7 +52,8 @@ int64_t rotary_token_bytes(const ModelFacts& facts) {
 }
 
 int64_t context_token_bytes(const ModelFacts& facts) {
-  return kv_shape(facts).token_bytes() + rotary_token_bytes(facts);
+  const KvShape kv = kv_shape(facts);
+  return kv.of_layers(kv.num_layers - num_window_layers(facts)).token_bytes() + rotary_token_bytes(facts);
 }
 
 }  // namespace soliton

@@ -31,7 +31,8 @@ int64_t router_bias_words(const ModelFacts& facts);
 /// Of the rotary tables, for each token of context: cosine and sine of each pair of dims, as floats.
 int64_t rotary_token_bytes(const ModelFacts& facts);
 
-/// Device memory for each token of context, in bytes: keys, values and rotations.
+/// Device memory for each token of a context that is longer than all windows, in bytes: rotations, and keys and values of layers
+/// without a window. Of all memory see context_bytes() (models/kv_pages.h).
 int64_t context_token_bytes(const ModelFacts& facts);
 
 }  // namespace soliton

@@ -5,6 +5,7 @@
 
 #include "generator/plan/kernel_plan.h"
 #include "models/check.h"
+#include "models/kv_pages.h"
 
 namespace soliton {
 namespace {
@@ -96,8 +97,8 @@ void predict(Plan& plan) {
 
 double predicted_token_us(const Plan& plan, int64_t context) {
   const StepTime step(plan);
-  const double kv =
-      read_us(plan, static_cast<double>(PlannedKernel(plan)->card_kv().token_bytes() * context));
+  const double kv = read_us(
+      plan, static_cast<double>(cached_bytes_read(plan.facts, PlannedKernel(plan)->card_kv(), context)));
   return std::max(step.sum_us() + kv, step.chain_us());
 }
 

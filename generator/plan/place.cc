@@ -5,6 +5,7 @@
 
 #include "generator/plan/kernel_plan.h"
 #include "models/error.h"
+#include "models/kv_pages.h"
 #include "models/model_tables.h"
 
 namespace soliton {
@@ -156,7 +157,8 @@ int64_t Plan::workspace_bytes() const {
 
 int64_t device_bytes(const Plan& plan, int64_t context) {
   return plan.weight_bytes + model_tables(plan.facts).bytes() + plan.workspace_bytes() +
-         context * (PlannedKernel(plan)->card_kv().token_bytes() + rotary_token_bytes(plan.facts));
+         pool_bytes(plan.facts, PlannedKernel(plan)->card_kv(), pages_of_sequence(plan.facts, context)) +
+         context * rotary_token_bytes(plan.facts);
 }
 
 const PlanRegion& Plan::workspace_region(const std::string& name) const {

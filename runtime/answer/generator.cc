@@ -43,7 +43,8 @@ void EngineGenerator::check(const Sampling& sampling) const {
 Generated EngineGenerator::generate(const GenerateRequest& request, const OnToken& on_token) {
   if (request.prompt.empty()) throw Error(ExitCode::kUsage, "prompt: expected at least one token, got none");
   // Never the whole prompt: its last token must be fed to go on.
-  const int num_cached = num_common_tokens(cached_, request.prompt.first(request.prompt.size() - 1));
+  const int num_cached =
+      engine_->usable_position(num_common_tokens(cached_, request.prompt.first(request.prompt.size() - 1)));
   cached_.resize(static_cast<size_t>(num_cached));
   engine_->set_position(num_cached);
   const auto decode = grammar_                          ? &EngineGenerator::decode_by_grammar

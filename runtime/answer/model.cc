@@ -6,6 +6,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "models/gguf.h"
+#include "models/kv_pages.h"
 #include "models/model_config.h"
 #include "models/weight_rounding.h"
 #include "runtime/answer/emulation.h"
@@ -219,6 +220,10 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
   return choose_pool_tokens(options, config, context, wanted, ask_card(options, config.facts));
 }
 
+int64_t choose_window_tokens(const ModelFacts& facts, int64_t pool_tokens) {
+  return pages_of_many(facts, pool_tokens).windows * kKvPageTokens;
+}
+
 int choose_num_tokens(const Options& options, const TextSide& text, size_t prompt_tokens, int context) {
   if (options.window > 0) {
     const bool is_endless = options.fills_context || text.prompter.has_template();
@@ -272,8 +277,17 @@ void plan_by_kept_costs(Engine& engine) {
   if (!costs.empty()) engine.plan_by(std::move(costs));
 }
 
+/// What is said of layers that keep less than the others.
+std::string describe_windows(const Engine& engine) {
+  const KvWindows& windows = engine.tree().windows();
+  if (windows.window == 0 || windows.num_pages == engine.tree().num_pages()) return {};
+  const ModelFacts& facts = engine.library().model().facts;
+  return fmt::format("; {} of {} layers keep {} tokens of windows of {}", num_window_layers(facts),
+                     facts.num_layers, windows.num_pages * kKvPageTokens, windows.window);
+}
+
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
-                                    int64_t pool_tokens) {
+                                    int64_t pool_tokens, int64_t window_tokens) {
   const TensorSource source = open_weights(options);
   // Before a kernel is made that no weights fit.
   const ModelTensors tensors =
@@ -282,14 +296,17 @@ std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& conf
   check_facts(library.model(), config.stated);
   check_flags(options, library);
   auto engine = std::make_unique<Engine>(
-      std::move(library),
-      EngineOptions{
-          .context = context, .pool_tokens = pool_tokens, .device = options.device, .cards = options.cards});
+      std::move(library), EngineOptions{.context = context,
+                                        .pool_tokens = pool_tokens,
+                                        .window_tokens = options.window > 0 ? context : window_tokens,
+                                        .device = options.device,
+                                        .cards = options.cards});
   plan_by_kept_costs(*engine);
   const bool emulated = engine->library().model().compute_capability == 0;
   if (!options.verify) {
     say(options,
-        fmt::format("Context: {}", describe_context(options, context, config.facts.max_context, emulated)));
+        fmt::format("Context: {}{}", describe_context(options, context, config.facts.max_context, emulated),
+                    describe_windows(*engine)));
   }
   std::optional<Progress> progress;
   if (!options.say) progress.emplace("Weights", weight_load_bytes(engine->library()));

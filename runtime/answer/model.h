@@ -42,6 +42,9 @@ int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int c
 /// The same for the card that is here.
 int64_t choose_pool_tokens(const Options& options, const HfConfig& config, int context, int64_t wanted);
 
+/// EngineOptions::window_tokens beside these, as choose_pool_tokens() counts on.
+int64_t choose_window_tokens(const ModelFacts& facts, int64_t pool_tokens);
+
 /// How many tokens are generated at most behind a prompt of so many: those asked for, else kDefaultTokens, or for one
 /// answer by a chat template, and where it is asked for, as many as the context takes. Throws Error (kOutOfMemory) if
 /// prompt and tokens do not fit.
@@ -55,8 +58,9 @@ std::string describe_context(const Options& options, int context, int model_cont
 void plan_by_kept_costs(Engine& engine);
 
 /// Finds all tensors, then finds or makes the kernel, checks that it does what the flags ask for, and loads the weights,
-/// less the tensor of --verify-without. `pool_tokens` is as in EngineOptions.
+/// less the tensor of --verify-without. `pool_tokens` and `window_tokens` are as in EngineOptions; of text without end all
+/// windows are kept.
 std::unique_ptr<Engine> open_engine(const Options& options, const HfConfig& config, int context,
-                                    int64_t pool_tokens);
+                                    int64_t pool_tokens, int64_t window_tokens = 0);
 
 }  // namespace soliton

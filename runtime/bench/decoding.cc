@@ -181,7 +181,7 @@ int64_t needed_pool(const BenchOptions& options, const KernelLibrary& library) {
   constexpr double kMost = 0.9;  // of the memory that the weights leave
   const double free_bytes = static_cast<double>(library.device().free_bytes);
   const double weight_bytes = static_cast<double>(model.weight_bytes + model_tables(model.facts).bytes());
-  const double page_bytes = static_cast<double>(KvPool::bytes(library, 1));
+  const double page_bytes = static_cast<double>(library.card_kv().page_offset(1, 0, 0));
   const int64_t limit =
       free_bytes == 0
           ? 1 << 16
@@ -279,6 +279,8 @@ std::string as_json(const Engine& engine, const BenchOptions& options, const Dec
                               {"memory_clock_khz", device.memory_clock_khz},
                               {"read_bandwidth_bytes_per_s", results.bandwidth.best()},
                               {"read_bandwidth", as_json(results.bandwidth)},
+                              {"cache_bytes", engine.cache_bytes()},
+                              {"window_cache_bytes", engine.window_cache_bytes()},
                               {"repeats", options.repeats},
                               {"rows", nlohmann::ordered_json::array()}};
   if (!results.calibration.empty()) json["calibration"] = as_json(results.calibration);

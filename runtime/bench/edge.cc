@@ -121,7 +121,7 @@ void measure_edge(Engine& engine, EdgeReport& report, TestProgress& progress) {
   if (sensors) report.sensors = sensors->summary();
   const ModelDescriptor& model = engine.library().model();
   report.memory.weights = model.weight_bytes + model_tables(model.facts).bytes();
-  report.memory.cache = KvPool::bytes(engine.library(), ceil_divide(edge_context(test), kKvPageTokens));
+  report.memory.cache = engine.cache_bytes();
   report.memory.host_peak = host_peak_bytes();
 }
 

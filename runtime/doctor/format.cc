@@ -89,6 +89,7 @@ std::string describe_model(const FoundModel& model) {
   std::string text =
       fmt::format("{:<18} {:>9} at {} bits, and {:.1f} KB a token", model.name, gigabytes(model.weight_bytes),
                   model.weight_bits, static_cast<double>(model.token_bytes) * 1e-3);
+  if (model.window_bytes > 0) text += fmt::format(" and {} of windows", gigabytes(model.window_bytes));
   if (!model.context) return text + fmt::format("; context up to {}", model.max_context);
   if (*model.context == 0) return text + ": does not fit";
   return text + fmt::format(": fits with a context of {}{}", *model.context,
@@ -141,6 +142,7 @@ ordered_json as_json(const FoundModel& model) {
                        {"weight_bits", model.weight_bits},
                        {"weight_bytes", model.weight_bytes},
                        {"token_bytes", model.token_bytes},
+                       {"window_bytes", model.window_bytes},
                        {"max_context", model.max_context}};
   if (model.context) json["fitting_context"] = *model.context;
   return json;

@@ -10,6 +10,7 @@
 
 #include "generator/gpu_spec.h"
 #include "models/error.h"
+#include "models/kv_pages.h"
 #include "models/model_config.h"
 #include "models/model_tables.h"
 #include "runtime/compile/compiler.h"
@@ -101,6 +102,7 @@ FoundModel describe_facts(const std::string& name, const ModelFacts& facts,
           .weight_bits = facts.further_e2m1 != 0 ? facts.further_bits : facts.weight_bits,
           .weight_bytes = device_weight_bytes(facts),
           .token_bytes = context_token_bytes(facts),
+          .window_bytes = window_bytes(facts),
           .max_context = facts.max_context,
           .context = device ? std::optional(fitting_context(facts, device->free_bytes)) : std::nullopt};
 }

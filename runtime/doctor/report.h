@@ -55,7 +55,8 @@ struct FoundModel {
   std::string name;
   int32_t weight_bits = 16;  // of the layers' matrices
   int64_t weight_bytes = 0;
-  int64_t token_bytes = 0;         // of context
+  int64_t token_bytes = 0;         // of each token of a long context,
+  int64_t window_bytes = 0;        // and of layers with a window, whatever the context; 0: there are none
   int32_t max_context = 0;         // tokens
   std::optional<int32_t> context;  // that the card's free memory holds beside the weights; 0: not even these
 };

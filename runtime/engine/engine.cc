@@ -34,19 +34,29 @@ size_t most_workspace_bytes(const KernelLibrary& library) {
   return static_cast<size_t>(most);
 }
 
-int num_pages(int context) {
-  return ceil_divide(context, kKvPageTokens);
-}
-
 /// Throws Error (kOutOfMemory) for more than can be numbered, be there memory or not.
-int pool_pages(const EngineOptions& options) {
+PoolPages pool_pages(const KernelLibrary& library, const EngineOptions& options) {
   constexpr int64_t kMostTokens = int64_t{std::numeric_limits<int>::max()} * kKvPageTokens;
   const int64_t tokens = std::max<int64_t>(options.context, options.pool_tokens);
   if (tokens > kMostTokens) {
     throw Error(ExitCode::kOutOfMemory,
                 fmt::format("KV pool: expected at most {} tokens, got {}", kMostTokens, tokens));
   }
-  return static_cast<int>((tokens + kKvPageTokens - 1) / kKvPageTokens);
+  PoolPages pages = pages_of_sequence(library.model().facts, tokens, options.window_slack);
+  if (pages.windows == 0) return pages;
+  if (options.window_tokens > 0) {
+    pages.windows = std::clamp(pages_of_tokens(options.window_tokens), pages.windows, pages.all);
+  } else if (options.pool_tokens > 0) {
+    pages.windows = pages.all;
+  }
+  return pages;
+}
+
+KvWindows windows_of(const KernelLibrary& library, const EngineOptions& options, const PoolPages& pages) {
+  const ModelFacts& facts = library.model().facts;
+  return {.window = longest_window(facts),
+          .num_pages = static_cast<int>(pages.windows),
+          .reach = window_reach(facts, options.window_slack)};
 }
 
 int checked_context(const KernelLibrary& library, const EngineOptions& options) {
@@ -57,7 +67,8 @@ int checked_context(const KernelLibrary& library, const EngineOptions& options) 
                                                     facts.max_context, library.model().name, context));
   }
   const int64_t needed = library.model().weight_bytes + model_tables(facts).bytes() +
-                         KvPool::bytes(library, pool_pages(options)) + context * rotary_token_bytes(facts);
+                         KvPool::bytes(library, pool_pages(library, options)) +
+                         context * rotary_token_bytes(facts);
   if (needed > library.device().free_bytes && library.device().free_bytes > 0) {
     throw Error(
         ExitCode::kOutOfMemory,
@@ -73,20 +84,21 @@ Engine::Engine(KernelLibrary library, const EngineOptions& options)
     : library_(with_devices(std::move(library), options)),
       timeout_ns_(options.timeout_ms * kNsPerMs),
       context_(checked_context(library_, options)),
+      pages_(pool_pages(library_, options)),
       pace_(library_.device().has_time_limit != 0, library_.num_kernels()),
-      tree_(pool_pages(options)),
+      tree_(static_cast<int>(pages_.all), windows_of(library_, options, pages_)),
       main_(tree_.open()),
       records_(library_.functions(), static_cast<size_t>(options.context + 1) * sizeof(uint64_t)),
       signals_(library_.functions(), sizeof(Signals) * static_cast<size_t>(library_.num_cards())),
       planners_(kSliceRules * static_cast<size_t>(library_.num_kernels() * library_.num_cards())),
       plans_(static_cast<size_t>(library_.num_cards())) {
   const std::vector<float> table =
-      make_rotary_table(library_.model().facts, num_pages(context_) * kKvPageTokens, context_);
+      make_rotary_table(library_.model().facts, round_up(context_, kKvPageTokens), context_);
   const Library& device = library_.functions();
   for (int i = 0; i < library_.num_cards(); ++i) {
     library_.enter_card(i);
     cards_.push_back({.index = i,
-                      .pool = KvPool(library_, pool_pages(options)),
+                      .pool = KvPool(library_, pages_),
                       .rotary = DeviceMemory(device, table.size() * sizeof(float)),
                       .workspace = DeviceMemory(device, most_workspace_bytes(library_))});
     library_.check(device.upload(cards_[i].rotary.as<void>(), table.data(), table.size() * sizeof(float)),
@@ -127,13 +139,10 @@ void Engine::load_random(uint64_t seed) {
 }
 
 void Engine::set_position(int position) {
-  if (position <= this->position()) {
-    tree_.truncate(main_, position);
-  } else {
-    const int num_tokens = position - this->position();
-    reserve(main_, num_tokens);
-    tree_.append(main_, num_tokens);
-  }
+  tree_.truncate(main_, usable_position(position));
+  const int num_tokens = position - this->position();
+  reserve(main_, num_tokens);
+  tree_.append(main_, num_tokens);
 }
 
 void Engine::reset_tree() {
@@ -142,7 +151,7 @@ void Engine::reset_tree() {
 }
 
 void Engine::clear_tree() {
-  tree_ = KvTree(tree_.num_pages());
+  tree_ = KvTree(tree_.num_pages(), tree_.windows());
 }
 
 /// Makes sure that a branch has pages and angles of the rotary embedding for further tokens.
@@ -168,14 +177,16 @@ void Engine::randomise_cache(uint64_t seed) {
   });
 }
 
-/// The same of a cache of bytes: all pages are alike, as the host makes them.
+/// The same of a cache of bytes: what a page has of any layer is alike, as the host makes it.
 void Engine::randomise_bytes(uint64_t seed) {
   constexpr int kExponent = 127 - 9;  // of values up to 1
-  const KvShape shape = library_.card_kv();
+  const KvShape shape = library_.card_kv().of_layers(1);
   const int64_t page_bytes = shape.page_offset(1, 0, 0);
-  std::vector<unsigned char> page(static_cast<size_t>(page_bytes));
-  for (int64_t half = 0; half < page_bytes; half += shape.half_bytes()) {
-    unsigned char* const bytes = page.data() + half;
+  constexpr int64_t kMostBytes = 1 << 22;  // that are uploaded at once
+  std::vector<unsigned char> pages(
+      static_cast<size_t>(std::max<int64_t>(1, kMostBytes / page_bytes) * page_bytes));
+  for (int64_t half = 0; half < std::ssize(pages); half += shape.half_bytes()) {
+    unsigned char* const bytes = pages.data() + half;
     for (int i = 0; i < shape.half_bytes(); ++i) {
       const uint32_t code = random_bits(static_cast<uint64_t>(half + i), seed) & 0xff;
       bytes[i] = static_cast<unsigned char>((code & kE4m3Nan) == kE4m3Nan ? code - 1 : code);
@@ -185,14 +196,17 @@ void Engine::randomise_bytes(uint64_t seed) {
   }
   on_every_card([&](EngineCard& card) {
     auto* const pool = static_cast<unsigned char*>(card.pool.address());
-    for (int64_t at = 0; at < static_cast<int64_t>(card.pool.num_bytes()); at += page_bytes)
-      library_.check(library_.functions().upload(pool + at, page.data(), page.size()), "fill the KV cache");
+    const auto num_bytes = static_cast<int64_t>(card.pool.num_bytes());
+    for (int64_t at = 0; at < num_bytes; at += std::ssize(pages)) {
+      const auto count = static_cast<size_t>(std::min<int64_t>(std::ssize(pages), num_bytes - at));
+      library_.check(library_.functions().upload(pool + at, pages.data(), count), "fill the KV cache");
+    }
   });
 }
 
 int64_t Engine::needed_bytes(int position) const {
   const ModelDescriptor& model = library_.model();
-  return model.needed_weight_bytes + position * library_.card_kv().token_bytes();
+  return model.needed_weight_bytes + cached_bytes_read(model.facts, library_.card_kv(), position);
 }
 
 /// What has become of every card, that which is furthest behind first.

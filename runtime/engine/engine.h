@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "models/kv_pages.h"
 #include "runtime/device/kernel_library.h"
 #include "runtime/engine/engine_card.h"
 #include "runtime/engine/launch_pace.h"
@@ -22,11 +23,16 @@
 
 namespace soliton {
 
+class KeyShift;
 class Progress;
 
 struct EngineOptions {
   int context = 4096;       // tokens of a branch at most
   int64_t pool_tokens = 0;  // that the KV pages hold; 0: those of one branch
+  /// The same of layers with a window, at most; 0: what one branch needs, see window_reach(), or with pool_tokens as many
+  /// as these. Where they are fewer, tokens that were taken back or forked from may have to be fed anew, see usable_tokens().
+  int64_t window_tokens = 0;
+  int window_slack = kWindowSlack;  // see window_reach(); no kernel may have more rows
   int device = 0;
   std::vector<int> cards = {};  // the devices of a kernel that spans several; empty: as many from `device` on
   uint64_t timeout_ms = 2000;   // bound of every wait inside the kernel
@@ -131,6 +137,7 @@ class Engine {
   /// The KV pages of this engine as a tree of branches. It has one branch, main_branch(), in which decode()
   /// feeds; fork it, open others, draft, prune: all that live and are not paused take part in decode_tree().
   KvTree& tree() { return tree_; }
+  const KvTree& tree() const { return tree_; }
   Branch main_branch() const { return main_; }
   /// Frees all branches and begins with an empty main_branch(),
   void reset_tree();
@@ -163,11 +170,14 @@ class Engine {
 
   /// Tokens fed so far: the position of the next one.
   int position() const { return tree_.num_tokens(main_); }
-  /// Forgets everything from `position` on. For measurements, also moves ahead over positions never fed.
+  /// Forgets everything from `position` on. For measurements, also moves to positions never fed, or that windows reach no
+  /// more tokens of: usable_position() is one that can be gone on from.
   void set_position(int position);
+  /// The last position up to `position` that all windows reach what was fed before of.
+  int usable_position(int position) const { return tree_.usable_tokens(main_, position); }
   /// Forgets `count` tokens of the main branch, which is the only one, from number `first` on: those behind have the positions
   /// from `first` on then, and their keys are turned to these. What the model made of them when it saw the others stays as
-  /// it was. Throws Error: kInternal for tokens that are not there, kDevice.
+  /// it was. Throws Error: kInternal for tokens that are not there, or if EngineOptions::window_tokens are not all; kDevice.
   void forget(int first, int count);
   /// Fills the cache with random keys and values, for measurements at positions never fed.
   void randomise_cache(uint64_t seed);
@@ -195,6 +205,12 @@ class Engine {
   const KernelLibrary& library() const { return library_; }
   /// Tokens of a branch at most.
   int context() const { return context_; }
+  /// Of keys and values, on one card.
+  int64_t cache_bytes() const { return KvPool::bytes(library_, pages_); }
+  /// Of these, those of layers with a window.
+  int64_t window_cache_bytes() const {
+    return cache_bytes() - full_layers(library_).page_offset(pages_.all, 0, 0);
+  }
 
  private:
   void randomise_bytes(uint64_t seed);
@@ -211,9 +227,10 @@ class Engine {
 
   /// What has come of a launch.
   struct Followed {
-    int num_steps = 0;   // that chose a token, or 1 for a launch that chooses none
-    bool wanted = true;  // did on_step want more?
-    double seconds = 0;  // that it took
+    int num_steps = 0;      // that chose a token, or 1 for a launch that chooses none
+    int num_forgotten = 0;  // further ones that the kernel may have done
+    bool wanted = true;     // did on_step want more?
+    double seconds = 0;     // that it took
   };
 
   // engine_decode.cc
@@ -250,6 +267,15 @@ class Engine {
   Followed follow(const TreeRequest& request, int kernel_rows, const OnStep& on_step, TreeResult& result);
   [[noreturn]] void throw_failure() const;
 
+  /// Pages of the main branch in one of a card's pools.
+  struct PoolPart {
+    std::vector<int32_t> pages;
+    KvShape kv;
+    bool have_windows = false;  // the layers that it has
+    void* (KvPool::*pool)() const;
+  };
+  void forget_in(const PoolPart& part, int first, int count, const KeyShift& shift);
+
   void reserve(Branch branch, int num_tokens);
   template <class Make>
   void make_weights(const Make& make);
@@ -271,6 +297,7 @@ class Engine {
   bool one_by_one_ = false;
   int generating_kernel_ = 0;
   int context_;  // tokens
+  PoolPages pages_;
   LaunchPace pace_;
   std::string weights_name_;  // where they are from, for errors
   std::vector<EngineCard> cards_;

@@ -10,6 +10,7 @@
 #include "models/error.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/launch_signals.h"
+#include "runtime/engine/tree/check_windows.h"
 #include "runtime/engine/tree/tree_shape.h"
 
 namespace soliton {
@@ -59,6 +60,7 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
     for (const SnapshotNode& node : snapshot_.nodes) {
       if (node.num_new == 1)
         tree_.append(snapshot_.rows[node.first_row].branch, num_inputs - 1 + done.num_steps);
+      if (node.num_new == 1) tree_.note_written(snapshot_.rows[node.first_row].branch, done.num_forgotten);
     }
     left.timeline_step = std::max(-1, left.timeline_step - params.num_steps);
     if (launch.request.tokens.size() < left.request.tokens.size()) {  // it has fed the first of many
@@ -115,27 +117,37 @@ void Engine::note_time(const Run& launch, const LaunchParams& params, double sec
 
 /// Does what the tree owes to its changes, before a launch reads any of it.
 void Engine::move_tokens() {
-  const std::vector<TokenMove> moves = tree_.take_moves();
-  if (moves.empty()) return;
-  const KvShape shape = library_.card_kv();
-  on_every_card([&](EngineCard& card) {
-    library_.check(library_.functions().move_tokens(card.pool.address(), &shape, moves.data(),
-                                                    static_cast<int>(moves.size())),
-                   "move tokens");
-  });
+  const auto move = [&](const std::vector<TokenMove>& moves, const KvShape& shape,
+                        void* (KvPool::*pool)() const) {
+    if (moves.empty() || shape.num_layers == 0) return;
+    on_every_card([&](EngineCard& card) {
+      library_.check(library_.functions().move_tokens((card.pool.*pool)(), &shape, moves.data(),
+                                                      static_cast<int>(moves.size())),
+                     "move tokens");
+    });
+  };
+  move(tree_.take_moves(), full_layers(library_), &KvPool::address);
+  move(tree_.take_window_moves(), window_layers(library_), &KvPool::windows);
 }
 
 /// Takes the rows of the next launch from the tree and plans their attention. Returns the number of steps for
 /// which the plan holds, at most num_steps.
 int Engine::plan(const Run& run, int num_steps) {
   tree_.snapshot(snapshot_, run.only);
+  const auto checked = [&](int steps) {
+    const KvWindows& windows = tree_.windows();
+    if (windows.window > 0) check_windows(snapshot_, windows.window, tree_.gone_page(), steps);
+  };
   if (library_.descriptor(run.kernel).rows == 1) {
     plans_[0].items.clear();  // The kernel deals its one row itself.
+    checked(static_cast<int>(run.request.tokens.size()) - (run.request.skips_choice ? 0 : 1) +
+            (run.request.skips_choice ? 0 : num_steps));
     return num_steps;
   }
   // Each card has heads of its own. For how many steps plans hold does not depend on them.
   for (size_t card = 0; card < cards_.size(); ++card)
     planner(run.kernel, run.request.rule, static_cast<int>(card)).plan(snapshot_, num_steps, plans_[card]);
+  checked(plans_[0].num_steps);
   return plans_[0].num_steps;
 }
 
@@ -208,6 +220,7 @@ LaunchParams Engine::common_params(const EngineCard& card) const {
   params.positions = card.weights->positions.as<int32_t>();
   params.rotary = card.rotary.as<float>();
   params.kv_pool = card.pool.address();
+  params.window_pool = card.pool.windows();
   params.workspace = card.workspace.as<void>();
   params.records = records_.as<uint64_t>();
   params.stop_request = &signals_.as<Signals>()->stop_request;
@@ -304,9 +317,12 @@ void Engine::put_branch(EngineCard& card, const TreeRequest& request, LaunchPara
   if (request.skips_choice) input.push_back(0);
   const size_t tokens = card.input.add<int32_t>(input);
   const size_t pages = card.input.add<int32_t>(tree_.page_table(row.branch));
+  const size_t windows = card.input.add<int32_t>(
+      tree_.windows().window > 0 ? tree_.window_page_table(row.branch) : std::vector<int32_t>());
   card.input.upload(library_);
   params.input_tokens = card.input.at<int32_t>(tokens);
   params.page_table = card.input.at<int32_t>(pages);
+  params.window_pages = card.input.at<int32_t>(windows);
   params.num_input_tokens = static_cast<int32_t>(input.size());
   params.first_position = row.position;
   params.num_steps = params.num_input_tokens - 1 + (request.skips_choice ? 0 : request.num_steps);
@@ -329,6 +345,7 @@ void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams
   const size_t first_item = card.input.add<int32_t>(plan.first_item);
   const size_t items = card.input.add<TreeItem>(plan.items);
   const size_t pages = card.input.add<int32_t>(plan.pages);
+  const size_t windows = card.input.add<int32_t>(snapshot_.window_pages);
   const size_t rows = card.input.add<TreeRow>(plan.rows);
   const size_t merges = card.input.add<TreeMerge>(plan.merges);
   card.input.upload(library_);
@@ -336,6 +353,7 @@ void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams
   params.tree.first_item = card.input.at<int32_t>(first_item);
   params.tree.items = card.input.at<TreeItem>(items);
   params.tree.pages = card.input.at<int32_t>(pages);
+  params.window_pages = card.input.at<int32_t>(windows);
   params.tree.rows = card.input.at<TreeRow>(rows);
   params.tree.merges = card.input.at<TreeMerge>(merges);
   params.partials = card.partials.as<float>();
@@ -432,9 +450,16 @@ Engine::Followed Engine::follow(const TreeRequest& request, int kernel_rows, con
                    "expected finite logits, got NaN or infinity behind the token at position {}",
                    snapshot_.rows[not_finite].position + inputs - 1 + done);
   }
+  int last_written = done;
+  while (!request.skips_choice && last_written < request.num_steps && record(last_written, 0) != kNoRecord)
+    ++last_written;
+  if (last_written < request.num_steps) ++last_written;  // the one that it may have been at
   if (kernel_rows > 1) result.began_ns = record_time_ns(record(request.num_steps, 0));
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - began;
-  return {.num_steps = request.skips_choice ? 1 : done, .wanted = wanted, .seconds = time.count()};
+  return {.num_steps = request.skips_choice ? 1 : done,
+          .num_forgotten = last_written - done,
+          .wanted = wanted,
+          .seconds = time.count()};
 }
 
 /// Adds the logits of the last num_steps steps to the result: of each step the lines of the rows that it had.

@@ -76,13 +76,16 @@ void KeyShift::check(const ModelFacts& facts, const char* flag) {
                   flag));
 }
 
-void KeyShift::turn(unsigned char* page, const KvShape& kv, int first, int end) const {
-  for (int layer = 0; layer < kv.num_layers; ++layer) {
+void KeyShift::turn(unsigned char* page, const KvShape& kv, bool have_windows, int first, int end) const {
+  int number = 0;  // among the layers of the page
+  for (int layer = 0; layer < facts_.num_layers; ++layer) {
+    if ((window_of_layer(facts_, layer) != 0) != have_windows) continue;
+    const int of_page = number++;
     const int32_t rope = rope_of_layer(facts_, layer);
     if (rope == kNoRope) continue;
     const float* rotations = rotations_.data() + (rope == kLocalRope ? kv.head_dim : 0);
     for (int head = 0; head < kv.num_kv_heads; ++head) {
-      unsigned char* keys = page + kv.page_offset(0, layer, head);
+      unsigned char* keys = page + kv.page_offset(0, of_page, head);
       for (int token = first; token < end; ++token) turn_key(keys, kv, token, rotations);
     }
   }

@@ -18,9 +18,9 @@ class KeyShift {
   /// Throws Error (kMismatch), naming what it is for by `flag`, for models whose keys are no more what RoPE made of them.
   static void check(const ModelFacts& facts, const char* flag);
 
-  /// Turns the keys of tokens `first` to `end` - 1 of a page in all layers. `page`: its bytes, see KvShape, of `kv` heads of
-  /// one card.
-  void turn(unsigned char* page, const KvShape& kv, int first, int end) const;
+  /// Turns the keys of tokens `first` to `end` - 1 of a page in all layers that have a window, or in all that have none.
+  /// `page`: its bytes, see KvShape, of `kv`'s heads and layers.
+  void turn(unsigned char* page, const KvShape& kv, bool have_windows, int first, int end) const;
 
  private:
   void turn_key(unsigned char* keys, const KvShape& kv, int token, const float* rotations) const;

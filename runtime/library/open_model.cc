@@ -65,11 +65,17 @@ DeviceTurn::~DeviceTurn() {
   turns().owner = std::thread::id();
 }
 
+/// An engine for many texts.
+static std::unique_ptr<Engine> open_many(const Options& options, const HfConfig& config, int context,
+                                         int64_t pool_tokens) {
+  return open_engine(options, config, context, pool_tokens, choose_window_tokens(config.facts, pool_tokens));
+}
+
 OpenModel::Parts::Parts(const Options& options, int64_t cache_tokens)
     : text(options),
       context(choose_context(options, text.config)),
-      engine(open_engine(options, text.config, context,
-                         choose_pool_tokens(options, text.config, context, cache_tokens))),
+      engine(open_many(options, text.config, context,
+                       choose_pool_tokens(options, text.config, context, cache_tokens))),
       forest(*engine, context) {}
 
 OpenModel::OpenModel(const OpenModelOptions& options) {

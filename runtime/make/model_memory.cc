@@ -9,6 +9,7 @@
 #include "models/check.h"
 #include "models/error.h"
 #include "models/graph.h"
+#include "models/kv_pages.h"
 #include "models/limits.h"
 #include "models/model_tables.h"
 
@@ -26,6 +27,24 @@ bool can_be_generated(const ModelFacts& facts) {
   } catch (const Error&) {
     return false;
   }
+}
+
+PoolPages pages_of_one(const ModelFacts& facts, int64_t num_tokens) {
+  return pages_of_sequence(facts, num_tokens);
+}
+
+/// Of whole pages, that the memory holds beside the weights.
+int64_t most_tokens(const ModelFacts& facts, int64_t free_bytes,
+                    PoolPages (*pages_of)(const ModelFacts&, int64_t)) {
+  const int64_t left = free_bytes - device_weight_bytes(facts) - kOtherBytes;
+  int64_t fitting = 0;
+  int64_t beyond = std::max<int64_t>(left, 0) / (rotary_token_bytes(facts) * kKvPageTokens) + 1;
+  while (beyond - fitting > 1) {
+    const int64_t pages = fitting + (beyond - fitting) / 2;
+    const bool fits = context_bytes(facts, pages_of(facts, pages * kKvPageTokens)) <= left;
+    (fits ? fitting : beyond) = pages;
+  }
+  return fitting * kKvPageTokens;
 }
 
 std::string gigabytes(int64_t bytes) {
@@ -71,17 +90,16 @@ int64_t free_bytes_of_cards(const ModelFacts& facts, int64_t free_bytes, int num
 }
 
 int64_t fitting_tokens(const ModelFacts& facts, int64_t free_bytes) {
-  const int64_t left = free_bytes - device_weight_bytes(facts) - kOtherBytes;
-  return std::max<int64_t>(left, 0) / (context_token_bytes(facts) * kKvPageTokens) * kKvPageTokens;
+  return most_tokens(facts, free_bytes, &pages_of_many);
 }
 
 int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes) {
-  return static_cast<int32_t>(std::min<int64_t>(fitting_tokens(facts, free_bytes), facts.max_context));
+  const int64_t tokens = most_tokens(facts, free_bytes, &pages_of_one);
+  return static_cast<int32_t>(std::min<int64_t>(tokens, facts.max_context));
 }
 
 int64_t device_bytes(const ModelFacts& facts, int32_t context) {
-  const int64_t pages = (int64_t{context} + kKvPageTokens - 1) / kKvPageTokens;
-  return device_weight_bytes(facts) + kOtherBytes + pages * kKvPageTokens * context_token_bytes(facts);
+  return device_weight_bytes(facts) + kOtherBytes + context_bytes(facts, pages_of_sequence(facts, context));
 }
 
 std::vector<SmallerFormat> smaller_formats(const ModelFacts& facts) {

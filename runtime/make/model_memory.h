@@ -20,10 +20,10 @@ int64_t read_weight_bytes(const ModelFacts& facts);
 /// every one.
 int64_t free_bytes_of_cards(const ModelFacts& facts, int64_t free_bytes, int num_cards);
 
-/// Tokens that `free_bytes` hold beside the weights; 0 if these do not fit.
+/// Tokens of many sequences, see pages_of_many(), that `free_bytes` hold beside the weights; 0 if these do not fit.
 int64_t fitting_tokens(const ModelFacts& facts, int64_t free_bytes);
 
-/// Tokens of context, the model's at most, that `free_bytes` hold beside the weights; 0 if these do not fit.
+/// Tokens of context, of one sequence, the model's at most, that `free_bytes` hold beside the weights; 0 if these do not fit.
 int32_t fitting_context(const ModelFacts& facts, int64_t free_bytes);
 
 /// What the model takes of a device's memory with a context of so many tokens.

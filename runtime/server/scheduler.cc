@@ -236,7 +236,20 @@ bool Scheduler::fits(const Sequence& sequence) const {
       needed += pages_to_begin(*other);
     }
   }
-  return needed <= engine_.tree().num_pages();
+  return needed <= engine_.tree().num_pages() && fit_windows(sequence);
+}
+
+/// The same of layers with a window, as if none shared any: those of a window, and two that it begins and ends in.
+bool Scheduler::fit_windows(const Sequence& sequence) const {
+  const KvWindows& windows = engine_.tree().windows();
+  if (windows.window == 0) return true;
+  const int most = windows.window / kKvPageTokens + 2;
+  const auto pages_of = [&](const Sequence& of) {
+    return std::min(ceil_divide(static_cast<int>(of.tokens.size()) + 1, kKvPageTokens) + 1, most);
+  };
+  int64_t needed = pages_of(sequence);
+  for (const SequencePointer& other : running_) needed += pages_of(*other);
+  return needed <= windows.num_pages;
 }
 
 void Scheduler::drop_cancelled() {

@@ -199,6 +199,7 @@ class Scheduler {
   void work();
   void admit();
   bool fits(const Sequence& sequence) const;
+  bool fit_windows(const Sequence& sequence) const;
   void drop_cancelled();
   void finish_ended();
   void tell(Sequence& sequence);

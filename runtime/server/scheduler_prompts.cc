@@ -175,7 +175,7 @@ void Scheduler::begin(Sequence& sequence) {
 void Scheduler::feed(Sequence& sequence, int num_tokens) {
   tell_all();
   num_tokens = std::min(num_tokens, sequence.num_to_feed());
-  while (!cache_.make_room(engine_.tree().missing_pages(*sequence.branch, num_tokens))) {
+  while (!cache_.make_room(engine_.tree().missing(*sequence.branch, num_tokens))) {
     if (!send_back_latest())
       throw Error(ExitCode::kInternal, "KV pool: expected room for one sequence, got none");
     if (!sequence.branch) return;
@@ -200,11 +200,11 @@ void Scheduler::feed(Sequence& sequence, int num_tokens) {
 /// first one alone; where not even for that, the latest that came is sent back, and the next round tries again.
 void Scheduler::feed_and_decode(std::span<const Chunk> chunks, bool decodes) {
   for (const size_t num_chunks : {chunks.size(), size_t{1}}) {
-    int needed = 0;
+    PageNeed needed;
     for (const Chunk& chunk : chunks.first(num_chunks))
-      needed += engine_.tree().missing_pages(*chunk.sequence->branch, chunk.num_tokens);
+      needed += engine_.tree().missing(*chunk.sequence->branch, chunk.num_tokens);
     for (const SequencePointer& sequence : running_) {
-      if (decodes && sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, 1);
+      if (decodes && sequence->decodes()) needed += engine_.tree().missing(*sequence->branch, 1);
     }
     if (cache_.make_room(needed)) return step(chunks.first(num_chunks), decodes ? 1 : 0);
   }

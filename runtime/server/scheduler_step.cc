@@ -70,10 +70,10 @@ int Scheduler::reserve_steps(int max_steps) {
       if (!sequence->allowed.empty() || !sequence->draft.tokens.empty()) num_steps = 1;
     }
     for (const int steps : {num_steps, 1}) {
-      int needed = 0;
+      PageNeed needed;
       for (const SequencePointer& sequence : running_) {
         const int num_tokens = std::max(steps, static_cast<int>(sequence->draft.tokens.size()));
-        if (sequence->decodes()) needed += engine_.tree().missing_pages(*sequence->branch, num_tokens);
+        if (sequence->decodes()) needed += engine_.tree().missing(*sequence->branch, num_tokens);
       }
       if (cache_.make_room(needed)) return steps;
       drop_drafts();

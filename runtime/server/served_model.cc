@@ -21,7 +21,8 @@ class FolderModel : public ServedModel {
     name_ = model_name_of(options.model);
     context_ = choose_context(options, text_.config);
     const int64_t pool_tokens = choose_pool_tokens(options, text_.config, context_, cache_tokens);
-    engine_ = open_engine(options, text_.config, context_, pool_tokens);
+    engine_ = open_engine(options, text_.config, context_, pool_tokens,
+                          choose_window_tokens(text_.config.facts, pool_tokens));
     draft_model_ = open_draft_model(options, text_, context_, *engine_);
   }
 
@@ -51,10 +52,11 @@ class RandomModel : public ServedModel {
     config.facts = library.model().facts;
     name_ = library.model().name;
     context_ = choose_context(options.model, config);
+    const int64_t pool_tokens = choose_pool_tokens(options.model, config, context_, options.cache_tokens);
     engine_ = std::make_unique<Engine>(
         std::move(library), EngineOptions{.context = context_,
-                                          .pool_tokens = choose_pool_tokens(options.model, config, context_,
-                                                                            options.cache_tokens),
+                                          .pool_tokens = pool_tokens,
+                                          .window_tokens = choose_window_tokens(config.facts, pool_tokens),
                                           .device = options.model.device,
                                           .cards = options.model.cards});
     plan_by_kept_costs(*engine_);

@@ -126,7 +126,7 @@ struct LaunchParams {
   const float* router_biases;   // [num_layers][route_words()]: of each expert; null without
   const float* rotary;          // [context][ModelShape::rope_tables][head_dim / 2]{cos, sin}
   const int32_t* positions;     // see layout/order.h; null where columns are in natural order
-  void* kv_pool;                // see KvShape
+  void* kv_pool;                // see KvShape; of layers without a window
   const int32_t* page_table;    // [ceil(context / 64)]: logical to physical KV page
   void* workspace;              // Descriptor::workspace_bytes, as Descriptor says at launch
   float* logits;                // [outputs][vocabulary], or null
@@ -153,6 +153,10 @@ struct LaunchParams {
   int32_t card;
   PeerOffsets peers[kMaxLaunchCards];  // by card
   const float* layer_biases;  // [num_layers][LayerBiases::words()], then those of logits; null without
+  // Of layers with a window: their pool, and its pages by logical page, or at the places of TreeView::pages. A page that no
+  // query of the launch reaches any more may stand for a later one too, or for none (any that is there).
+  void* window_pool;
+  const int32_t* window_pages;
 };
 
 }  // namespace soliton

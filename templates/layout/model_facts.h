@@ -202,6 +202,16 @@ constexpr bool has_windows(const ModelFacts& facts) {
 constexpr int32_t window_of_layer(const ModelFacts& facts, int layer) {
   return layer < kMostListedLayers ? facts.layer_window[layer] : 0;
 }
+constexpr int32_t longest_window(const ModelFacts& facts) {
+  int32_t longest = 0;
+  for (const int32_t window : facts.layer_window) longest = window > longest ? window : longest;
+  return longest;
+}
+constexpr int num_window_layers(const ModelFacts& facts) {
+  int count = 0;
+  for (int layer = 0; layer < facts.num_layers; ++layer) count += window_of_layer(facts, layer) != 0 ? 1 : 0;
+  return count;
+}
 
 /// Does a layer attend in chunks?
 constexpr bool has_chunks(const ModelFacts& facts) {

@@ -83,6 +83,11 @@ struct ModelShape {
     }
     return false;
   }
+  SOLITON_HOST_DEVICE constexpr int num_window_layers() const {
+    int count = 0;
+    for (int i = 0; i < num_layers; ++i) count += layers[i].window > 0 ? 1 : 0;
+    return count;
+  }
   /// Are all layers rotated by the first table?
   SOLITON_HOST_DEVICE constexpr bool rotates_alike() const {
     for (int i = 0; i < num_layers; ++i) {

@@ -56,7 +56,8 @@ SOLITON_HOST_DEVICE constexpr int weight_offset(int row, int column) {
   return ((column / kColumnBlock * 2 + mma) * kWarpLanes + lane) * 16 + reg * 4 + element % 2 * 2;
 }
 
-/// The KV cache: pages of 64 tokens, [page][layer][kv_head]{K, V}. Keys and values are f16: as many bytes as bf16, but
+/// The KV cache: pages of 64 tokens, [page][layer][kv_head]{K, V}, of the layers that have a window or of those that have none:
+/// each have a pool of their own. Keys and values are f16: as many bytes as bf16, but
 /// 8 times as exact, and they are well inside its range. With two parts each is a sum of two f16, which leaves 22
 /// bits of a float; of every 16 tokens the second part lies behind the first. Or they are bytes: E4M3, each token's with a
 /// power of two, which lie behind those of 16 tokens (layout/e4m3.h).
@@ -72,6 +73,10 @@ struct KvShape {
   int parts = 1;
   bool e4m3 = false;  // are they bytes?
 
+  /// The same of some of the layers.
+  SOLITON_HOST_DEVICE constexpr KvShape of_layers(int layers) const {
+    return {layers, num_kv_heads, head_dim, parts, e4m3};
+  }
   /// The same of f16: as a step's own keys and values are before they are appended.
   SOLITON_HOST_DEVICE constexpr KvShape in_f16() const { return {num_layers, num_kv_heads, head_dim, parts}; }
   /// Bytes of the K (or V) half of one page and KV head.

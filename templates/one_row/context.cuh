@@ -7,6 +7,7 @@
 #include "layout/one_row.h"
 #include "machine/context.cuh"
 #include "ops/attention_variant.cuh"
+#include "ops/kv_pages.cuh"
 
 namespace soliton::one_row {
 

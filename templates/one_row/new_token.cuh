@@ -129,9 +129,9 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void append_token(const Context<kPlan>& context, int layer, int kv_slot, int unit) {
   constexpr KvShape kKv = kPlan.card_kv();
   const int position = context.position();
-  const int physical = load_constant(context.params.page_table + position / kKvPageTokens);
-  unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_slot);
+  const int physical =
+      physical_page<kPlan>(context.params, context.params.page_table, position / kKvPageTokens, layer);
+  unsigned char* keys = kv_page<kPlan>(context.params, physical, layer, kv_slot);
   unsigned char* values = keys + kKv.half_bytes();
   const int token = position % kKvPageTokens;
   const uint32_t* kept = context.new_token(unit);

@@ -63,13 +63,14 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
     const AttentionShare share = context_.attention_share(layer);
     for (int unit = 0; unit < share.count; ++unit) {
       const HeadBlock<kPlan> heads(share.first_block + unit * kPlan.num_ctas, context_.card());
-      int next = share.first_page < share.end_page ? physical_page(share.first_page) : 0;
+      int next = share.first_page < share.end_page ? physical(share.first_page, layer) : 0;
       SOLITON_NO_UNROLL
       for (int page = share.first_page; page < share.end_page; ++page) {
-        const int physical = next;
-        if (page + 1 < share.end_page) next = physical_page(page + 1);  // on its way while this one is copied
-        const char* keys = static_cast<const char*>(context_.params.kv_pool) +
-                           kKv.page_offset(physical, layer, heads.kv_slot);
+        const int at = next;
+        if (page + 1 < share.end_page)
+          next = physical(page + 1, layer);  // on its way while this one is copied
+        const char* keys =
+            reinterpret_cast<const char*>(kv_page<kPlan>(context_.params, at, layer, heads.kv_slot));
         for (int slot = 0; slot < kSlots; ++slot) {
           this->push(keys + slot * kSlotBytes, kSlotBytes, kWindow);
           this->push(keys + kKv.half_bytes() + slot * kSlotBytes, kSlotBytes, kWindow);
@@ -168,8 +169,8 @@ class Producer : public RingProducer<kPlan, Kernel<kPlan>, Cursor<kPlan>> {
     if (this->is_first()) this->copies_.prefetch_vector(memory, bytes);
   }
 
-  SOLITON_DEVICE int physical_page(int page) const {
-    return load_constant(context_.params.page_table + page);
+  SOLITON_DEVICE int physical(int page, int layer) const {
+    return physical_page<kPlan>(context_.params, context_.params.page_table, page, layer);
   }
 
   SOLITON_DEVICE void begin_phase() {

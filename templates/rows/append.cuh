@@ -14,10 +14,9 @@ SOLITON_DEVICE void append_bytes(const Context<kPlan>& context, int row, int kv_
   constexpr int kPairs = ceil_divide(kKv.head_dim, 2 * kWarpLanes);  // of a lane
   const int slot = context.slot_of(row) + context.step;
   const int page = context.first_page_of(row) + slot / kKvPageTokens;
-  const int physical = load_constant(context.params.tree.pages + page);
+  const int physical = physical_page<kPlan>(context.params, context.params.tree.pages, page, layer);
   const int token = slot % kKvPageTokens;
-  unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+  unsigned char* keys = kv_page<kPlan>(context.params, physical, layer, kv_head);
   unsigned char* values = keys + kKv.half_bytes();
   const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.heads_in().offset);
   const unsigned char* new_keys = qkv + kLayout.keys_offset(kv_head);
@@ -69,9 +68,8 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
                        : context.lane;  // no register holds addresses for the launch
   const int slot = context.slot_of(row) + context.step;
   const int page = context.first_page_of(row) + slot / kKvPageTokens;
-  const int physical = load_constant(context.params.tree.pages + page);
-  unsigned char* keys =
-      static_cast<unsigned char*>(context.params.kv_pool) + kKv.page_offset(physical, layer, kv_head);
+  const int physical = physical_page<kPlan>(context.params, context.params.tree.pages, page, layer);
+  unsigned char* keys = kv_page<kPlan>(context.params, physical, layer, kv_head);
   unsigned char* values = keys + kKv.half_bytes();
   const int token = slot % kKvPageTokens;
   const unsigned char* qkv = context.template workspace<unsigned char>(kPlan.heads_in().offset);

@@ -14,6 +14,7 @@
 #include "machine/walk.cuh"
 #include "ops/attention_variant.cuh"
 #include "ops/expert_table.cuh"
+#include "ops/kv_pages.cuh"
 #include "ops/split.cuh"
 
 namespace soliton::rows {

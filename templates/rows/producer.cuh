@@ -61,9 +61,10 @@ class Producer : public ExpertProducer<kPlan> {
       if constexpr (kPlan.streams_new_tokens()) tiles = round_up(tiles, kPageTiles);
       SOLITON_NO_UNROLL
       for (int page = 0; tiles > 0; ++page, tiles -= kPageTiles) {
-        const int physical = load_constant(context_.params.tree.pages + item.first_page + page);
-        const char* keys = static_cast<const char*>(context_.params.kv_pool) +
-                           kKv.page_offset(physical, layer, item.kv_head);
+        const int physical =
+            physical_page<kPlan>(context_.params, context_.params.tree.pages, item.first_page + page, layer);
+        const char* keys =
+            reinterpret_cast<const char*>(kv_page<kPlan>(context_.params, physical, layer, item.kv_head));
         for (int slot = 0; slot < 2 * kSlots; ++slot) {  // all keys, then all values
           const int left = tiles - slot % kSlots * kSlotTiles;
           const int there = left < 0 ? 0 : left < kSlotTiles ? left : kSlotTiles;

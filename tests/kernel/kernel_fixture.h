@@ -45,8 +45,9 @@ class TemporaryModel {
 /// An engine on an emulated kernel of SOLITON_TEST_KERNELS, and the reference model beside it.
 class KernelUnderTest {
  public:
+  /// Of layers with a window there are pages for one branch, or half as many as of the others.
   explicit KernelUnderTest(const std::string& name, int context = kTestContext, int64_t pool_tokens = 0) {
-    open(name, {.context = context, .pool_tokens = pool_tokens});
+    open(name, {.context = context, .pool_tokens = pool_tokens, .window_tokens = pool_tokens / 2});
     auto weights = std::make_shared<ReferenceWeights>(random_weights(facts_, kWeightSeed));
     const TemporaryModel folder(*weights, facts_);
     load(folder.path(), weights);
@@ -101,7 +102,7 @@ class KernelUnderTest {
     int position = 0;
     for (const PageTokens& page : engine_->tree().path(engine_->main_branch())) {
       for (int token = 0; token < page.num_tokens; ++token, ++position) {
-        if (position >= begin) write_cache(page.page, token, position);
+        if (position >= begin) write_cache(page, token, position);
       }
     }
   }
@@ -137,6 +138,16 @@ class KernelUnderTest {
     }
   }
 
+  /// Layers with a window have the keys and values of position `other` where those of `position` are.
+  void overwrite_window(int position, int other) {
+    const std::vector<PageTokens> path = engine_->tree().path(engine_->main_branch());
+    PageTokens page = path.at(static_cast<size_t>(position / kKvPageTokens));
+    page.page = path.front().page;  // of the others one that does not matter
+    for (int layer = 0; layer < facts_.num_layers; ++layer) {
+      if (window_of_layer(facts_, layer) != 0) write_layer(page, position % kKvPageTokens, other, layer);
+    }
+  }
+
   // Activations are exact to 2^-16, sums to about 2^-20; the coarsest difference is a key or value that falls
   // on the other side of a rounding to f16 (2^-12 of that value).
   static constexpr float kLogitTolerance = 1.0f / 512;
@@ -169,7 +180,7 @@ class KernelUnderTest {
   }
 
  private:
-  void open(const std::string& name, const EngineOptions& options) {
+  void open(const std::string& name, EngineOptions options) {
     KernelLibrary library = KernelLibrary::open(std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so");
     facts_ = library.model().facts;
     const auto entry = reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"));
@@ -177,6 +188,7 @@ class KernelUnderTest {
     control_->options = EmulationOptions{};
     control_->device = {};
     control_->card_params = {};
+    options.window_slack = library.max_prompt_rows();  // so that pages are used again within a test's context
     engine_ = std::make_unique<Engine>(std::move(library), options);
   }
 
@@ -188,20 +200,39 @@ class KernelUnderTest {
     engine_->load(find_tensors(source, config.quantization_or_null(), facts_, config.checkpoint), nullptr);
   }
 
-  /// A launch says where it lies on each card.
-  void* kv_pool(int card) {
+  /// A launch says where everything lies on each card.
+  const LaunchParams& card_params(int card) {
     if (control_->card_params.empty()) {
       const int position = engine_->position();
       engine_->decode({.tokens = std::vector<int32_t>{0}, .max_tokens = 1});
       engine_->set_position(position);
     }
-    return control_->card_params[card].kv_pool;
+    return control_->card_params[card];
+  }
+
+  /// The keys of a KV head in a page, in the layer's pool; null if that of a window is gone.
+  unsigned char* cached_keys(const PageTokens& page, int layer, int head) {
+    const KernelLibrary& library = engine_->library();
+    const LaunchParams& params = card_params(head % library.num_cards());
+    const bool has_window = window_of_layer(facts_, layer) != 0;
+    int number = 0;  // among the layers of the pool
+    for (int i = 0; i < layer; ++i) number += (window_of_layer(facts_, i) != 0) == has_window ? 1 : 0;
+    const int slot = head / library.num_cards();
+    if (!has_window) {
+      return static_cast<unsigned char*>(params.kv_pool) +
+             full_layers(library).page_offset(page.page, number, slot);
+    }
+    if (page.window_page < 0) return nullptr;
+    return static_cast<unsigned char*>(params.window_pool) +
+           window_layers(library).page_offset(page.window_page, number, slot);
   }
 
   /// Key and value of a position of the reference, into a slot of a page, for all layers and KV heads.
-  void write_cache(int page, int token, int position) {
+  void write_cache(const PageTokens& page, int token, int position) {
+    for (int layer = 0; layer < facts_.num_layers; ++layer) write_layer(page, token, position, layer);
+  }
+  void write_layer(const PageTokens& page, int token, int position, int layer) {
     const KvShape shape = engine_->library().card_kv();
-    const int cards = engine_->library().num_cards();
     const auto write = [&](unsigned char* half, bool is_value, int dim, double value) {
       for (int part = 0; part < shape.parts; ++part) {
         const auto rounded = static_cast<F16>(value);
@@ -211,25 +242,23 @@ class KernelUnderTest {
         value -= static_cast<double>(rounded);
       }
     };
-    for (int layer = 0; layer < facts_.num_layers; ++layer) {
-      const std::span<const double> keys = reference_->keys(layer, position);
-      const std::span<const double> values = reference_->values(layer, position);
-      for (int head = 0; head < facts_.num_kv_heads; ++head) {
-        unsigned char* half =
-            static_cast<unsigned char*>(kv_pool(head % cards)) + shape.page_offset(page, layer, head / cards);
-        if (shape.e4m3) {
-          const auto of_head = [&](std::span<const double> heads) {
-            return heads.subspan(static_cast<size_t>(head) * facts_.head_dim, facts_.head_dim);
-          };
-          write_bytes(half, token, of_head(keys), facts_.rope_dims, &KvShape::key_offset);
-          write_bytes(half + shape.half_bytes(), token, of_head(values), 0, &KvShape::value_offset);
-          continue;
-        }
-        for (int dim = 0; dim < facts_.head_dim; ++dim) {
-          const int key_dim = model_dim(dim, facts_.head_dim, facts_.rope_dims);
-          write(half, false, dim, keys[head * facts_.head_dim + key_dim]);
-          write(half + shape.half_bytes(), true, dim, values[head * facts_.head_dim + dim]);
-        }
+    const std::span<const double> keys = reference_->keys(layer, position);
+    const std::span<const double> values = reference_->values(layer, position);
+    for (int head = 0; head < facts_.num_kv_heads; ++head) {
+      unsigned char* half = cached_keys(page, layer, head);
+      if (half == nullptr) continue;
+      if (shape.e4m3) {
+        const auto of_head = [&](std::span<const double> heads) {
+          return heads.subspan(static_cast<size_t>(head) * facts_.head_dim, facts_.head_dim);
+        };
+        write_bytes(half, token, of_head(keys), facts_.rope_dims, &KvShape::key_offset);
+        write_bytes(half + shape.half_bytes(), token, of_head(values), 0, &KvShape::value_offset);
+        continue;
+      }
+      for (int dim = 0; dim < facts_.head_dim; ++dim) {
+        const int key_dim = model_dim(dim, facts_.head_dim, facts_.rope_dims);
+        write(half, false, dim, keys[head * facts_.head_dim + key_dim]);
+        write(half + shape.half_bytes(), true, dim, values[head * facts_.head_dim + dim]);
       }
     }
   }

@@ -36,7 +36,7 @@ TEST(KeyShift, TurnsBytesUpToTheirRounding) {
   const auto value = [&](const std::vector<unsigned char>& keys, int token, int dim) {
     return e4m3_to_float(keys[kv.key_offset(token, dim)]) * e4m3_scale(keys[kv.exponent_offset(token)]);
   };
-  KeyShift(facts, kBack, 64).turn(page.data(), kv, kFirst, kEnd);
+  KeyShift(facts, kBack, 64).turn(page.data(), kv, false, kFirst, kEnd);
   for (int token = 0; token < kKvPageTokens; ++token) {
     const bool turns = token >= kFirst && token < kEnd;
     float largest = 0;

@@ -1,5 +1,6 @@
-// A tree of KV pages beside a model that keeps every branch's tokens apart, over a pool whose pages are arrays on
-// the host: what a branch reads through its pages must be its tokens, copies and freed pages included.
+// A tree of KV pages beside a model that keeps every branch's tokens apart, over pools whose pages are arrays on
+// the host: what a branch reads through its pages must be its tokens, copies and freed pages included. Of layers with a window
+// that is what each query's window reaches, at every step.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "layout/page.h"
 #include "models/error.h"
 #include "refusals.h"
+#include "runtime/engine/tree/check_windows.h"
 #include "runtime/engine/tree/kv_tree.h"
 #include "tree_drafts.h"
 
@@ -95,8 +97,12 @@ inline void expect_dense(const KvTree& tree) {
 /// A tree, the pages' content, and the tokens that each branch should have.
 class Simulation {
  public:
-  explicit Simulation(int num_pages) : tree_(num_pages), pool_(num_pages) {
+  using Page = std::array<int, kKvPageTokens>;
+
+  explicit Simulation(int num_pages, const KvWindows& windows = {})
+      : tree_(num_pages, windows), pool_(num_pages), windows_(static_cast<size_t>(windows.num_pages) + 1) {
     for (auto& page : pool_) page.fill(kGarbage);
+    for (auto& page : windows_) page.fill(kGarbage);
   }
 
   KvTree& tree() { return tree_; }
@@ -120,6 +126,7 @@ class Simulation {
       const PageTokens& at = path.at(part - 1);
       for (int token = at.num_tokens - 1; token >= 0 && left > 0; --token, --left) {
         pool_[at.page][token] = tokens[tokens.size() - static_cast<size_t>(num_tokens - left) - 1];
+        if (at.window_page >= 0) windows_[at.window_page][token] = pool_[at.page][token];
       }
     }
   }
@@ -128,11 +135,14 @@ class Simulation {
   void step(int num_steps) {
     tree_.reserve(num_steps);
     copy();
-    for (auto& [branch, tokens] : model_) {
-      for (int i = 0; i < num_steps; ++i) {
+    check_launch(num_steps);
+    std::map<Branch, Slots> slots;
+    for (const auto& [branch, tokens] : model_) slots[branch] = window_slots(branch);
+    for (int i = 0; i < num_steps; ++i) {
+      for (const auto& [branch, tokens] : model_) expect_window(branch, slots[branch]);
+      for (auto& [branch, tokens] : model_) {
         tokens.push_back(next_token_);
-        const KvTree::Place place = tree_.place(branch, i);
-        pool_[place.page][place.token] = next_token_++;
+        write(tree_.place(branch, i), slots[branch]);
       }
     }
     for (const auto& [branch, tokens] : model_) tree_.append(branch, num_steps);
@@ -142,11 +152,11 @@ class Simulation {
   void speculate(Branch branch, const std::vector<int32_t>& parents, const std::vector<int32_t>& path) {
     tree_.draft(branch, parents);
     copy();
+    check_launch(1, branch);
     const int first = next_token_;
-    for (int i = 0; i < std::ssize(parents); ++i) {
-      const KvTree::Place place = tree_.place(branch, i);
-      pool_[place.page][place.token] = next_token_++;
-    }
+    Slots slots = window_slots(branch);
+    expect_window(branch, slots);
+    for (int i = 0; i < std::ssize(parents); ++i) write(tree_.place(branch, i), slots);
     tree_.accept(branch, path);
     for (const int32_t token : path) model_.at(branch).push_back(first + token);
   }
@@ -189,6 +199,12 @@ class Simulation {
         pool_.at(move.to_page).at(move.to_token + i) = pool_.at(move.from_page).at(move.from_token + i);
       }
     }
+    for (const TokenMove& move : tree_.take_window_moves()) {
+      for (int i = 0; i < move.num_tokens; ++i) {
+        windows_.at(move.to_page).at(move.to_token + i) = windows_.at(move.from_page).at(move.from_token + i);
+      }
+    }
+    spoil_free_windows();
     const std::vector<int> references = tree_.references();
     for (size_t page = 0; page < pool_.size(); ++page) {
       if (references[page] == 0) pool_[page].fill(kGarbage);
@@ -210,16 +226,67 @@ class Simulation {
     for (const auto& [branch, tokens] : model_) {
       ASSERT_EQ(read(branch), tokens) << "branch " << branch;
       ASSERT_EQ(tree_.num_tokens(branch), std::ssize(tokens));
+      expect_window(branch, window_slots(branch));
+      ASSERT_EQ(tree_.usable_tokens(branch, tree_.num_tokens(branch)), std::ssize(tokens));
     }
     expect_exact_pages(tree_);
-    expect_dense(tree_);
+    if (tree_.windows().window == 0)
+      expect_dense(tree_);  // else tokens may not move behind some that are gone
   }
 
  private:
+  using Slots = std::vector<std::pair<int, int>>;  // window page and token of each token of a branch
+
+  Slots window_slots(Branch branch) const {
+    Slots slots;
+    for (const PageTokens& part : tree_.path(branch)) {
+      for (int token = 0; token < part.num_tokens; ++token) slots.emplace_back(part.window_page, token);
+    }
+    return slots;
+  }
+  /// The query of the next token of a branch sees its tokens in layers with a window.
+  void expect_window(Branch branch, const Slots& slots) const {
+    const int window = tree_.windows().window;
+    if (window == 0) return;
+    const Tokens& tokens = model_.at(branch);
+    const int first = std::max(0, static_cast<int>(tokens.size()) - window + 1);
+    for (auto i = static_cast<size_t>(first); i < tokens.size(); ++i) {
+      const auto [page, token] = slots.at(i);
+      ASSERT_GE(page, 0) << "branch " << branch << ", token " << i << " of " << tokens.size();
+      ASSERT_EQ(windows_[page][token], tokens[i]) << "branch " << branch << ", token " << i;
+    }
+  }
+  void write(const KvTree::Place& place, Slots& slots) {
+    slots.emplace_back(place.window_page, place.token);
+    pool_[place.page][place.token] = next_token_;
+    if (place.window_page >= 0) windows_[place.window_page][place.token] = next_token_;
+    ++next_token_;
+  }
+  void check_launch(int num_steps, std::optional<Branch> only = {}) const {
+    if (tree_.windows().window == 0) return;
+    TreeSnapshot snapshot;
+    tree_.snapshot(snapshot, only);
+    check_windows(snapshot, tree_.windows().window, tree_.gone_page(), num_steps);
+  }
+  /// And sees that none is lost.
+  void spoil_free_windows() {
+    if (tree_.windows().window == 0) return;
+    TreeSnapshot snapshot;
+    tree_.snapshot(snapshot);
+    std::vector<bool> is_used(windows_.size());
+    for (const int32_t page : snapshot.window_pages) is_used[page] = true;
+    is_used[tree_.gone_page()] = false;
+    for (size_t page = 0; page < windows_.size(); ++page) {
+      if (!is_used[page]) windows_[page].fill(kGarbage);
+    }
+    EXPECT_EQ(std::count(is_used.begin(), is_used.end(), true) + tree_.num_free_window_pages(),
+              tree_.windows().num_pages);
+  }
   void expect_new(Branch branch) { ASSERT_TRUE(model_.try_emplace(branch).second) << "branch " << branch; }
 
   KvTree tree_;
-  std::vector<std::array<int, kKvPageTokens>> pool_;
+  std::vector<Page> pool_;
+  std::vector<Page> windows_;  // of layers with a window; the last one stands for those that are gone
   std::map<Branch, Tokens> model_;
   int next_token_ = 0;
 };

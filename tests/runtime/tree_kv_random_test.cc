@@ -4,8 +4,14 @@
 namespace soliton {
 namespace {
 
+/// Layers with a window, and the most tokens that a step adds to a branch.
+struct Case {
+  int window = 0;  // 0: there are none
+  int most_new = 256;
+};
+
 /// One random operation; the error if it was refused.
-void act(Simulation& simulation, std::mt19937& random) {
+void act(Simulation& simulation, std::mt19937& random, const Case& test) {
   const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
   const int num_branches = static_cast<int>(simulation.model().size());
   if (num_branches == 0) {
@@ -23,7 +29,7 @@ void act(Simulation& simulation, std::mt19937& random) {
     case 2:
     case 3:
       if (num_branches < 24 && pick(3) == 0) {
-        simulation.branch_off(branch, pick(num_tokens + 1));
+        simulation.branch_off(branch, simulation.tree().usable_tokens(branch, pick(num_tokens + 1)));
       } else if (num_branches < 24) {
         simulation.fork(branch, 1 + pick(4));
       }
@@ -34,14 +40,16 @@ void act(Simulation& simulation, std::mt19937& random) {
       simulation.prune(branch);
       return;
     case 7:
-      simulation.truncate(branch, pick(num_tokens + 1));
+      simulation.truncate(branch, simulation.tree().usable_tokens(branch, pick(num_tokens + 1)));
       return;
     case 8:
-      simulation.truncate(branch, std::max(0, num_tokens - pick(10)));
+      simulation.truncate(branch,
+                          simulation.tree().usable_tokens(branch, std::max(0, num_tokens - pick(10))));
       return;
     case 9:
     case 10: {
-      const std::vector<int32_t> parents = random_draft(random, pick(pick(8) == 0 ? 257 : 20));
+      const std::vector<int32_t> parents =
+          random_draft(random, pick(std::min(test.most_new + 1, pick(8) == 0 ? 257 : 20)));
       simulation.speculate(branch, parents, random_path(random, parents));
       return;
     }
@@ -54,27 +62,29 @@ void act(Simulation& simulation, std::mt19937& random) {
   }
 }
 
-class KvTreeRandom : public testing::TestWithParam<int> {};
-
-TEST_P(KvTreeRandom, BranchesReadTheirTokens) {
-  constexpr int kSequences = 40;
+/// Operations on trees of several sizes, all of which the branches survive.
+void expect_tokens(int seed, int num_sequences, const Case& test) {
   constexpr int kOperations = 150;
   int refused = 0;
-  for (int sequence = 0; sequence < kSequences; ++sequence) {
-    std::mt19937 random(static_cast<unsigned>(GetParam() * kSequences + sequence));
+  for (int sequence = 0; sequence < num_sequences; ++sequence) {
+    std::mt19937 random(static_cast<unsigned>(seed * num_sequences + sequence));
     const int num_pages = 20 << random() % 5;
-    Simulation simulation(num_pages);
+    // Of windows as many pages, fewer, or just those of one branch.
+    const int reach = test.window == 0 ? 0 : (test.window + test.most_new + 61) / kKvPageTokens + 1;
+    const int num_windows = std::min(num_pages, std::max(reach, num_pages >> random() % 4));
+    const KvWindows windows{.window = test.window, .num_pages = num_windows, .reach = reach};
+    Simulation simulation(num_pages, test.window == 0 ? KvWindows{} : windows);
     for (int i = 0; i < kOperations; ++i) {
       const State before = state_of(simulation.tree());
       try {
-        act(simulation, random);
+        act(simulation, random, test);
       } catch (const Error& error) {
         ASSERT_EQ(error.code(), ExitCode::kOutOfMemory) << error.what();
         ASSERT_EQ(state_of(simulation.tree()), before);
         ++refused;
       }
       if (random() % 3 == 0) simulation.check();
-      ASSERT_FALSE(HasFailure()) << "sequence " << sequence << ", operation " << i;
+      ASSERT_FALSE(testing::Test::HasFailure()) << "sequence " << sequence << ", operation " << i;
     }
     simulation.check();
     while (!simulation.model().empty()) {
@@ -84,9 +94,23 @@ TEST_P(KvTreeRandom, BranchesReadTheirTokens) {
       simulation.check();
     }
     EXPECT_EQ(simulation.tree().num_free_pages(), num_pages);
-    ASSERT_FALSE(HasFailure()) << "sequence " << sequence;
+    EXPECT_EQ(simulation.tree().num_free_window_pages(), simulation.tree().windows().num_pages);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "sequence " << sequence;
   }
   EXPECT_GT(refused, 0);
+}
+
+class KvTreeRandom : public testing::TestWithParam<int> {};
+
+TEST_P(KvTreeRandom, BranchesReadTheirTokens) {
+  expect_tokens(GetParam(), 40, {});
+}
+
+// Every query of every step sees the tokens of its window, and every page is there or free.
+TEST_P(KvTreeRandom, WindowsReachTheirTokens) {
+  for (const Case& test : {Case{.window = 5, .most_new = 8}, Case{.window = 100, .most_new = 1},
+                           Case{.window = 200, .most_new = 256}})
+    expect_tokens(GetParam(), 6, test);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeRandom, testing::Range(0, 50));

@@ -35,8 +35,7 @@ class CacheUnderTest {
     return start.branch;
   }
   void append(Branch branch, const Tokens& tokens) {
-    const int missing = tree_.missing_pages(branch, static_cast<int>(tokens.size()));
-    ASSERT_TRUE(cache_.make_room(missing));
+    ASSERT_TRUE(cache_.make_room(tree_.missing(branch, static_cast<int>(tokens.size()))));
     move();
     tree_.append(branch, static_cast<int>(tokens.size()));
     cache_.append(branch, tokens);
@@ -204,7 +203,7 @@ TEST(PrefixCache, LeastRecentlyUsedGoesFirst) {
   // Used again, and left as it was.
   test.cache().release(test.feed(run(0, 150)));
   EXPECT_EQ(test.num_cached(), 149);
-  EXPECT_TRUE(test.cache().make_room(3));
+  EXPECT_TRUE(test.cache().make_room({.pages = 3}));
   EXPECT_EQ(test.cache().match(run(1000, 150)), 0);
   EXPECT_EQ(test.cache().match(run(0, 150)), 149);
   EXPECT_EQ(test.cache().match(run(2000, 150)), 149);
@@ -215,7 +214,7 @@ TEST(PrefixCache, WhatIsInUseStays) {
   CacheUnderTest test(6);
   const Branch branch = test.feed(run(0, 150));
   test.cache().release(test.feed(run(1000, 150)));
-  EXPECT_FALSE(test.cache().make_room(4));
+  EXPECT_FALSE(test.cache().make_room({.pages = 4}));
   EXPECT_EQ(test.tree().num_free_pages(), 3);
   EXPECT_EQ(test.read(branch), run(0, 149));
 }
@@ -264,9 +263,32 @@ TEST(PrefixCache, RandomSequencesReadTheirTokens) {
       for (const auto& [branch, tokens] : in_use) ASSERT_EQ(test.read(branch), tokens) << round << " " << i;
     }
     for (const auto& [branch, tokens] : in_use) test.cache().release(branch);
-    EXPECT_TRUE(test.cache().make_room(24));
+    EXPECT_TRUE(test.cache().make_room({.pages = 24}));
     EXPECT_EQ(test.tree().num_free_pages(), 24);
   }
+}
+
+// Of layers with a window a long sequence keeps what its end reaches: another one that has a beginning in common with it is fed
+// all of that where nothing of it can be gone on from.
+TEST(PrefixCache, FindsNoMoreThanWindowsReach) {
+  constexpr KvWindows kFew = {.window = 100, .num_pages = 8, .reach = 4};
+  KvTree tree(64, kFew);
+  PrefixCache cache(tree);
+  const auto feed = [&](const Tokens& tokens) {
+    const PrefixCache::Start start = cache.start(tokens);
+    const Tokens left(tokens.begin() + start.num_cached, tokens.end() - 1);
+    EXPECT_TRUE(cache.make_room(tree.missing(start.branch, static_cast<int>(left.size()))));
+    tree.append(start.branch, static_cast<int>(left.size()));
+    cache.append(start.branch, left);
+    cache.release(start.branch);
+    return start.num_cached;
+  };
+  EXPECT_EQ(feed(run(0, 1000)), 0);
+  EXPECT_EQ(cache.match(joined(run(0, 990), run(5000, 10))), 990);
+  EXPECT_EQ(feed(joined(run(0, 990), run(5000, 10))), 990);
+  EXPECT_EQ(cache.match(joined(run(0, 500), run(6000, 10))), 0);
+  EXPECT_EQ(feed(joined(run(0, 500), run(6000, 10))), 0);
+  EXPECT_EQ(cache.match(run(0, 505)), 500) << "which is there now";
 }
 
 TEST(PrefixCache, BranchesOffWhatABranchHolds) {

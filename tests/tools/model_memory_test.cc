@@ -31,6 +31,21 @@ TEST(CheckMemory, AgreesWithWhatFits) {
   EXPECT_EQ(device_bytes(facts, 65), device_bytes(facts, 128)) << "whole pages";
 }
 
+// Of layers with a window the context takes nothing more from some length on.
+TEST(CheckMemory, CountsWindowsOnce) {
+  ModelFacts facts = facts_of("llama-3.1-8b");
+  const int64_t plain = device_bytes(facts, 131072) - device_bytes(facts, 65536);
+  for (int layer = 0; layer < 24; ++layer) facts.layer_window[layer] = 4096;
+  EXPECT_EQ(device_bytes(facts, 131072) - device_bytes(facts, 65536),
+            65536 * (8 * 2 * 8 * 128 * 2 + 128 * 4));
+  EXPECT_EQ(plain, 65536 * (32 * 2 * 8 * 128 * 2 + 128 * 4));
+  for (const int32_t context : {64, 4096, 8192, 131072}) {
+    const int64_t least = device_bytes(facts, context);
+    EXPECT_EQ(fitting_context(facts, least), context);
+    EXPECT_LT(fitting_context(facts, least - 1), context);
+  }
+}
+
 TEST(CheckMemory, SaysWhatWouldFit) {
   const ModelFacts facts = facts_of("llama-3.1-8b");
   const std::string expected =

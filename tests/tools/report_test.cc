@@ -44,6 +44,7 @@ DoctorReport with_card() {
                    {.name = "tight",
                     .weight_bytes = 148'000'000'000,
                     .token_bytes = 131'584,
+                    .window_bytes = 250'000'000,
                     .max_context = 8192,
                     .context = 640},
                    {.name = "large",
@@ -70,8 +71,9 @@ TEST(Doctor, SaysWhatACardCanDo) {
             "models       in the GPU's free memory\n"
             "             small                0.00 GB at 4 bits, and 0.5 KB a token: fits with a context of "
             "64, all of it\n"
-            "             tight              148.00 GB at 16 bits, and 131.6 KB a token: fits with a context "
-            "of 640 of 8192\n"
+            "             tight              148.00 GB at 16 bits, and 131.6 KB a token and 0.25 GB of "
+            "windows: fits "
+            "with a context of 640 of 8192\n"
             "             large              800.00 GB at 16 bits, and 500.0 KB a token: does not fit\n"
             "verdict      NVIDIA H200 runs models here; kernels that are not there yet are made by nvcc\n");
 }

@@ -86,7 +86,7 @@ bool DraftModel::can_draft(int max_drafts) const {
 bool DraftModel::feed(int max_tokens) {
   if (!can_draft(0)) return true;
   const std::span<const int32_t> context = std::span(context_).first(context_.size() - 1);
-  const int num_cached = num_common_tokens(cached_, context);
+  const int num_cached = engine_->usable_position(num_common_tokens(cached_, context));
   const int num_missing = static_cast<int>(context.size()) - num_cached;
   if (num_missing <= max_tokens) return true;
   try {
@@ -129,7 +129,8 @@ Drafter::Proposal DraftModel::propose(int max_drafts) {
 /// What the draft model says behind the context: at most so many tokens, up to the first that the large one does not know.
 std::vector<int32_t> DraftModel::decode(int num_tokens) {
   const std::span<const int32_t> context = context_;
-  const int num_cached = num_common_tokens(cached_, context.first(context.size() - 1));
+  const int num_cached =
+      engine_->usable_position(num_common_tokens(cached_, context.first(context.size() - 1)));
   try {
     engine_->set_position(num_cached);
     std::vector<int32_t> tokens =

@@ -69,12 +69,13 @@ void Forest::check(const ForestText& text, size_t num_further) const {
   }
 }
 
-void Forest::make_room(int num_pages) {
-  if (cache_.make_room(num_pages)) return;
+void Forest::make_room(const PageNeed& need) {
+  if (cache_.make_room(need)) return;
   throw Error(
       ExitCode::kOutOfMemory,
       fmt::format("cache_tokens: expected room for {} tokens beside the {} of branches in use, got {} in all",
-                  num_pages * kKvPageTokens, cache_.num_pages_in_use() * kKvPageTokens, cache_tokens()));
+                  std::max(need.pages, need.window_pages) * kKvPageTokens,
+                  cache_.num_pages_in_use() * kKvPageTokens, cache_tokens()));
 }
 
 // ---- Texts
@@ -98,7 +99,7 @@ int Forest::feed(ForestText& text, const std::function<bool()>& goes_on) {
   check_tokens(std::span(text.tokens).subspan(static_cast<size_t>(text.num_fed)));
   while (text.num_to_feed() > 0 && (!goes_on || goes_on())) {
     const int count = std::min(pace_.num_tokens(), text.num_to_feed());
-    make_room(engine_.tree().missing_pages(*text.branch, count));
+    make_room(engine_.tree().missing(*text.branch, count));
     const auto chunk = std::span<const int32_t>(text.tokens).subspan(text.num_fed, count);
     const auto began = std::chrono::steady_clock::now();
     on_device([&] { engine_.feed(*text.branch, chunk); });
@@ -165,8 +166,8 @@ void Forest::decode_together(const ForestRequest& request, std::span<ForestRow> 
 /// Makes room for as many steps as a launch is to have, and returns how many.
 int Forest::reserve_steps(std::span<ForestRow*> rows) {
   const auto pages = [&](int num_steps) {
-    int needed = 0;
-    for (const ForestRow* row : rows) needed += engine_.tree().missing_pages(*row->text->branch, num_steps);
+    PageNeed needed;
+    for (const ForestRow* row : rows) needed += engine_.tree().missing(*row->text->branch, num_steps);
     return needed;
   };
   int num_steps = kLaunchTokens;
@@ -258,29 +259,48 @@ std::vector<float> Forest::score(ForestText& text, std::span<const int32_t> toke
   check(text, tokens.size() - 1);
   check_tokens(tokens);
   feed(text, goes_on);
+  if (text.num_to_feed() > 0) return {};
+  if (engine_.tree().windows().window == 0) return score_behind(text, tokens, goes_on);
+  // Behind many tokens, windows may not reach the text's end any more: they go behind a copy of it.
+  ForestText copy = fork(text, goes_on);
+  try {
+    std::vector<float> logprobs = score_behind(copy, tokens, goes_on);
+    cache_.discard(*copy.branch);
+    return logprobs;
+  } catch (...) {
+    if (!failure_) cache_.discard(*copy.branch);
+    throw;
+  }
+}
+
+/// Of a text that has been fed.
+std::vector<float> Forest::score_behind(ForestText& text, std::span<const int32_t> tokens,
+                                        const std::function<bool()>& goes_on) {
   std::vector<int32_t> inputs = {text.tokens.back()};
   inputs.insert(inputs.end(), tokens.begin(), tokens.end() - 1);
   std::vector<float> logprobs;
-  if (text.num_to_feed() > 0) return logprobs;
+  const auto forget = [&] {
+    if (engine_.tree().windows().window == 0) rest(text);
+  };
   try {
     for (size_t done = 0; done < tokens.size() && (!goes_on || goes_on()); done = logprobs.size()) {
       const size_t count = std::min(tokens.size() - done, static_cast<size_t>(engine_.max_rows()));
       score_chunk(text, std::span(inputs).subspan(done, count), tokens.subspan(done, count), logprobs);
     }
   } catch (...) {
-    if (!failure_) rest(text);
+    if (!failure_) forget();
     throw;
   }
-  rest(text);
+  forget();
   return logprobs;
 }
 
-/// Feeds tokens behind the text and the chunks before, in one step; the text forgets them by rest().
+/// Feeds tokens behind the text and the chunks before, in one step; the text forgets them by rest(), or goes.
 void Forest::score_chunk(ForestText& text, std::span<const int32_t> inputs, std::span<const int32_t> wanted,
                          std::vector<float>& logprobs) {
   const Branch branch = *text.branch;
   const int count = static_cast<int>(inputs.size());
-  make_room(engine_.tree().missing_pages(branch, count));
+  make_room(engine_.tree().missing(branch, count));
   std::vector<int32_t> chain(inputs.size());
   std::iota(chain.begin(), chain.end(), -1);
   engine_.tree().draft(branch, chain);

@@ -72,13 +72,15 @@ class Forest {
 
  private:
   void check(const ForestText& text, size_t num_further) const;
-  void make_room(int num_pages);
+  void make_room(const PageNeed& need);
   void rest(ForestText& text);
   void decode_together(const ForestRequest& request, std::span<ForestRow> rows);
   int reserve_steps(std::span<ForestRow*> rows);
   void launch(const ForestRequest& request, std::span<ForestRow*> rows);
   bool take(ForestRow& row, const ChosenToken& token) const;
   void follow_grammar(ForestRow& row, bool has_end_tokens) const;
+  std::vector<float> score_behind(ForestText& text, std::span<const int32_t> tokens,
+                                  const std::function<bool()>& goes_on);
   void score_chunk(ForestText& text, std::span<const int32_t> inputs, std::span<const int32_t> wanted,
                    std::vector<float>& logprobs);
   template <class Act>

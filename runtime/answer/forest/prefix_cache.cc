@@ -62,7 +62,8 @@ PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens, std::strin
        ++i, ++deepest) {
     const Entry& entry = entries_.at(deepest->second);
     if (entry.scope != scope) continue;
-    const Match match{deepest->second, num_common_tokens(wanted, entry.tokens)};
+    const Match match{deepest->second,
+                      tree_.usable_tokens(deepest->second, num_common_tokens(wanted, entry.tokens))};
     if (match.num_tokens >= kLeastTokens && is_better(match, best)) best = match;
   }
   return best;
@@ -71,6 +72,18 @@ PrefixCache::Match PrefixCache::find(std::span<const int32_t> tokens, std::strin
 int PrefixCache::match_in_use(std::span<const int32_t> tokens, std::string_view scope) const {
   const Match match = find(tokens, scope);
   return match.branch != kNoBranch && entries_.at(match.branch).in_use ? match.num_tokens : 0;
+}
+
+/// Ends branches until has_room(), but for one.
+template <class HasRoom>
+bool PrefixCache::make_room_beside(Branch kept, const HasRoom& has_room) {
+  while (!has_room()) {
+    auto oldest = kept_.begin();
+    if (oldest != kept_.end() && oldest->second == kept) ++oldest;
+    if (oldest == kept_.end()) return false;
+    evict(oldest->second);
+  }
+  return true;
 }
 
 PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens, std::string_view scope) {
@@ -85,8 +98,12 @@ PrefixCache::Start PrefixCache::start(std::span<const int32_t> tokens, std::stri
     return {match.branch, match.num_tokens};
   }
   // Without a page for the copy, what would be copied is fed instead.
-  const bool has_room = make_room_beside(match.branch, 1);
-  const int num_tokens = has_room ? match.num_tokens : match.num_tokens / kKvPageTokens * kKvPageTokens;
+  int num_tokens = match.num_tokens;
+  const auto has_room = [&] { return tree_.can_branch_off(match.branch, num_tokens); };
+  while (!make_room_beside(match.branch, has_room)) {
+    const int before = num_tokens % kKvPageTokens == 0 ? num_tokens - 1 : num_tokens;
+    num_tokens = tree_.usable_tokens(match.branch, before / kKvPageTokens * kKvPageTokens);
+  }
   return {num_tokens > 0 ? add(match.branch, num_tokens) : begin(scope), num_tokens};
 }
 
@@ -98,8 +115,9 @@ Branch PrefixCache::begin(std::string_view scope) {
 }
 
 Branch PrefixCache::branch_off(Branch from) {
-  make_room_beside(from, 1);
-  return add(from, static_cast<int>(std::ssize(entries_.at(from).tokens)));
+  const auto num_tokens = static_cast<int>(std::ssize(entries_.at(from).tokens));
+  make_room_beside(from, [&] { return tree_.can_branch_off(from, num_tokens); });
+  return add(from, num_tokens);
 }
 
 /// An entry that begins with the first tokens of another one.
@@ -131,13 +149,14 @@ void PrefixCache::release(Branch branch) {
   }
   entry.in_use = false;
   use(branch);
-  if (entry.hashes.empty()) {
-    evict(branch);  // nobody would find it
-    --num_evicted_;
-    return;
-  }
+  if (entry.hashes.empty()) return discard(branch);  // nobody would find it
   tree_.truncate(branch, tree_.num_tokens(branch));  // gives back what is reserved
   tree_.draft(branch, {});
+}
+
+void PrefixCache::discard(Branch branch) {
+  evict(branch);
+  --num_evicted_;
 }
 
 /// Notes that a branch is wanted now.
@@ -157,19 +176,8 @@ void PrefixCache::evict(Branch branch) {
   ++num_evicted_;
 }
 
-bool PrefixCache::make_room(int num_pages) {
-  return make_room_beside(kNoBranch, num_pages);
-}
-
-/// The same, but for one branch.
-bool PrefixCache::make_room_beside(Branch kept, int num_pages) {
-  while (tree_.num_free_pages() < num_pages) {
-    auto oldest = kept_.begin();
-    if (oldest != kept_.end() && oldest->second == kept) ++oldest;
-    if (oldest == kept_.end()) return false;
-    evict(oldest->second);
-  }
-  return true;
+bool PrefixCache::make_room(const PageNeed& need) {
+  return make_room_beside(kNoBranch, [&] { return tree_.has_room(need); });
 }
 
 int PrefixCache::num_pages_in_use() const {

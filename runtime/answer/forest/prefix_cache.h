@@ -2,7 +2,9 @@
 // is fed or decoded; one that is not keeps what it holds until its pages are wanted, the least recently used first. A
 // new sequence begins with as many tokens as some branch has in common with it, be it in use or not: whole pages are
 // shared, the rest of the last one is copied. Branches are found by hashes of their first tokens, a few and then 1, 2, 3, ...
-// pages, and compared token by token: a hash that two have in common costs time and never a wrong answer. Each branch is of
+// pages, and compared token by token: a hash that two have in common costs time and never a wrong answer. Of layers with a
+// window a branch may have no more than what its last token reaches: then a sequence begins with as many tokens as can be gone on
+// from (KvTree::usable_tokens()), and the rest is fed anew. Each branch is of
 // a scope, the empty one unless told, and nobody finds what another scope has, not even by the time that it takes.
 #pragma once
 
@@ -50,8 +52,11 @@ class PrefixCache {
   /// The branch is not used any more: it waits, without a row, for those who begin with its tokens.
   void release(Branch branch);
 
+  /// A branch in use ends, and nothing of it is kept.
+  void discard(Branch branch);
+
   /// Frees pages, the least recently used first, until so many are free. Returns false if what is in use leaves fewer.
-  bool make_room(int num_pages);
+  bool make_room(const PageNeed& need);
   /// Pages of branches in use.
   int num_pages_in_use() const;
   /// Branches that are kept for those to come.
@@ -75,7 +80,8 @@ class PrefixCache {
 
   Match find(std::span<const int32_t> tokens, std::string_view scope) const;
   bool is_better(const Match& match, const Match& than) const;
-  bool make_room_beside(Branch kept, int num_pages);
+  template <class HasRoom>
+  bool make_room_beside(Branch kept, const HasRoom& has_room);
   Branch begin(std::string_view scope);
   Branch add(Branch from, int num_tokens);
   void use(Branch branch);

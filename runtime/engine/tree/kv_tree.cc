@@ -15,6 +15,20 @@ Error misuse(fmt::format_string<Args...> format, Args&&... args) {
                fmt::format("KV tree: {}", fmt::format(format, std::forward<Args>(args)...)));
 }
 
+/// Adds a move, or makes the last one longer.
+void add_move(std::vector<TokenMove>& moves, const TokenMove& move) {
+  if (!moves.empty()) {
+    TokenMove& last = moves.back();
+    if (last.from_page == move.from_page && last.to_page == move.to_page &&
+        last.from_token + last.num_tokens == move.from_token &&
+        last.to_token + last.num_tokens == move.to_token) {
+      last.num_tokens += move.num_tokens;
+      return;
+    }
+  }
+  moves.push_back(move);
+}
+
 /// Is `parents` in depth-first preorder? Walks up from the token before until the next token's parent is met.
 void expect_preorder(std::span<const int32_t> parents) {
   for (int32_t token = 0; token < std::ssize(parents); ++token) {
@@ -30,9 +44,14 @@ void expect_preorder(std::span<const int32_t> parents) {
 
 }  // namespace
 
-KvTree::KvTree(int num_pages) : num_pages_(num_pages), nodes_(1) {
-  free_pages_.reserve(num_pages);
-  for (int page = num_pages - 1; page >= 0; --page) free_pages_.push_back(page);
+KvTree::KvTree(int num_pages, const KvWindows& windows)
+    : num_pages_(num_pages), windows_(windows), holders_(static_cast<size_t>(windows.num_pages)), nodes_(1) {
+  const auto add = [](std::vector<int32_t>& free, int count) {
+    free.reserve(count);
+    for (int page = count - 1; page >= 0; --page) free.push_back(page);
+  };
+  add(free_pages_, num_pages);
+  add(free_window_pages_, windows.num_pages);
 }
 
 // ---- Operations
@@ -44,27 +63,29 @@ Branch KvTree::open() {
 void KvTree::append(Branch branch, int num_tokens) {
   Node& node = node_of(branch);
   if (num_tokens < 0) throw misuse("tokens to append: expected at least 0, got {}", num_tokens);
-  expect_free(missing_pages(node, num_tokens));
+  expect_room(branch, num_tokens);
   grow(node, num_tokens);
   node.num_tokens += num_tokens;
+  give_up_written(node, node.num_tokens);
   plain_draft(branch);
 }
 
 void KvTree::reserve(int num_tokens) {
   int missing = 0;
+  std::vector<std::pair<int32_t, int>> growing;
   for (const BranchState& state : branches_) {
-    if (state.node != kNone && !state.parents.empty())
-      missing += missing_pages(nodes_[state.node], num_tokens);
+    if (state.node == kNone || state.parents.empty()) continue;
+    growing.emplace_back(state.node, std::max(num_tokens, static_cast<int>(state.parents.size())));
+    missing += missing_pages(nodes_[state.node], growing.back().second);
   }
   expect_free(missing);
-  for (const BranchState& state : branches_) {
-    if (state.node != kNone && !state.parents.empty()) grow(nodes_[state.node], num_tokens);
-  }
+  expect_windows(growing);
+  for (const auto& [node, further] : growing) grow(nodes_[node], further);
 }
 
 void KvTree::reserve(Branch branch, int num_tokens) {
   Node& node = node_of(branch);
-  expect_free(missing_pages(node, num_tokens));
+  expect_room(branch, num_tokens);
   grow(node, num_tokens);
 }
 
@@ -84,19 +105,22 @@ std::vector<Branch> KvTree::fork(Branch branch, int num_branches) {
 }
 
 Branch KvTree::branch_off(Branch branch, int num_tokens) {
-  const auto [node, kept] = find(branch, num_tokens);
+  const TokenEnd end = find(branch, num_tokens);
+  const auto [node, kept] = end;
+  expect_usable(branch, num_tokens);
   // Behind a node that others share already; else beside it, or behind its full pages.
   const bool is_whole = nodes_[node].branch == kNone && kept == nodes_[node].num_tokens;
   const int tail = is_whole ? 0 : kept % kKvPageTokens;
   const int full = kept - tail;
   expect_free(tail > 0 ? 1 : 0);
-  const int32_t page = tail > 0 ? nodes_[node].pages[full / kKvPageTokens] : kNone;
+  if (tail > 0) expect_window_page(end);
+  const Place from = tail > 0 ? slot(nodes_[node], full) : Place{};
   if (!is_whole && full > 0) split(node, full);
   const int32_t own = add_node(is_whole || full > 0 ? node : nodes_[node].parent);
   const Branch added = add_branch(own);
   grow(nodes_[own], tail);
   nodes_[own].num_tokens = tail;
-  if (tail > 0) move({page, 0}, {nodes_[own].pages[0], 0}, tail);
+  if (tail > 0) move(from, slot(nodes_[own], 0), tail);
   return added;
 }
 
@@ -110,6 +134,7 @@ void KvTree::prune(Branch branch) {
 void KvTree::truncate(Branch branch, int num_tokens) {
   const int32_t leaf = index_of(branch);
   const auto [node, kept] = find(branch, num_tokens);
+  expect_usable(branch, num_tokens);
   if (nodes_[node].num_branches > 1) {
     leave_shared(branch, node, kept);
     return;
@@ -134,8 +159,9 @@ void KvTree::draft(Branch branch, std::span<const int32_t> parents) {
   Node& node = node_of(branch);
   expect_preorder(parents);
   const int num_new = static_cast<int>(parents.size());
-  expect_free(missing_pages(node, num_new));
+  expect_room(branch, num_new);
   grow(node, num_new);
+  if (num_new > 1) give_up_written(node, node.num_tokens + num_new);
   branches_[branch].parents.assign(parents.begin(), parents.end());
 }
 
@@ -149,18 +175,22 @@ void KvTree::accept(Branch branch, std::span<const int32_t> path) {
     }
     last = token;
   }
-  expect_free(missing_pages(node, static_cast<int>(path.size())));
+  expect_room(branch, static_cast<int>(path.size()));
   grow(node, static_cast<int>(path.size()));
   for (int i = 0; i < std::ssize(path); ++i) {
     if (path[i] != i) move(place(branch, path[i]), place(branch, i), 1);
   }
   node.num_tokens += static_cast<int>(path.size());
+  give_up_written(node, node.num_tokens);
   plain_draft(branch);
   trim(node);
 }
 
 std::vector<TokenMove> KvTree::take_moves() {
   return std::exchange(moves_, {});
+}
+std::vector<TokenMove> KvTree::take_window_moves() {
+  return std::exchange(window_moves_, {});
 }
 
 // ---- Views
@@ -173,7 +203,15 @@ KvTree::Place KvTree::place(Branch branch, int offset) const {
     throw misuse("slot behind branch {}: expected 0 to {}, got {}", branch, end - node.num_tokens - 1,
                  offset);
   }
-  return {node.pages[slot / kKvPageTokens], slot % kKvPageTokens};
+  return this->slot(node, slot);
+}
+
+/// Of a node, by its number there.
+KvTree::Place KvTree::slot(const Node& node, int index) const {
+  const auto page = static_cast<size_t>(index / kKvPageTokens);
+  return {.page = node.pages[page],
+          .token = index % kKvPageTokens,
+          .window_page = page < node.window_pages.size() ? node.window_pages[page] : kNone};
 }
 
 std::vector<PageTokens> KvTree::path(Branch branch) const {
@@ -183,7 +221,10 @@ std::vector<PageTokens> KvTree::path(Branch branch) const {
   for (size_t i = nodes.size(); i-- > 0;) {
     const Node& node = nodes_[nodes[i]];
     for (int first = 0; first < node.num_tokens; first += kKvPageTokens) {
-      path.push_back({node.pages[first / kKvPageTokens], std::min(kKvPageTokens, node.num_tokens - first)});
+      const Place place = slot(node, first);
+      path.push_back({.page = place.page,
+                      .num_tokens = std::min(kKvPageTokens, node.num_tokens - first),
+                      .window_page = place.window_page});
     }
   }
   return path;
@@ -197,17 +238,35 @@ bool KvTree::has_page_table(Branch branch) const {
 }
 
 std::vector<int32_t> KvTree::page_table(Branch branch) const {
+  return table_of(branch, [](const Node& node, std::vector<int32_t>& table) {
+    table.insert(table.end(), node.pages.begin(), node.pages.end());
+  });
+}
+
+std::vector<int32_t> KvTree::window_page_table(Branch branch) const {
+  return table_of(branch,
+                  [this](const Node& node, std::vector<int32_t>& table) { add_windows(node, table); });
+}
+
+/// What add(node, table) adds of the nodes on the path of a branch.
+template <class Add>
+std::vector<int32_t> KvTree::table_of(Branch branch, const Add& add) const {
   if (!has_page_table(branch)) {
     throw misuse("page table: expected a branch that shares whole pages, got {}", branch);
   }
   std::vector<int32_t> nodes;
   for (int32_t node = index_of(branch); node != kRoot; node = nodes_[node].parent) nodes.push_back(node);
   std::vector<int32_t> table;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const std::vector<int32_t>& pages = nodes_[nodes[i]].pages;
-    table.insert(table.end(), pages.begin(), pages.end());
-  }
+  for (size_t i = nodes.size(); i-- > 0;) add(nodes_[nodes[i]], table);
   return table;
+}
+
+/// Adds the window pages of a node, one for each of its pages.
+void KvTree::add_windows(const Node& node, std::vector<int32_t>& table) const {
+  for (size_t i = 0; i < node.pages.size(); ++i) {
+    const bool is_there = i < node.window_pages.size() && node.window_pages[i] != kNone;
+    table.push_back(is_there ? node.window_pages[i] : gone_page());
+  }
 }
 
 int KvTree::num_tokens(Branch branch) const {
@@ -218,6 +277,7 @@ int KvTree::num_tokens(Branch branch) const {
 void KvTree::snapshot(TreeSnapshot& snapshot, std::optional<Branch> only) const {
   snapshot.nodes.clear();
   snapshot.pages.clear();
+  snapshot.window_pages.clear();
   snapshot.rows.clear();
   int32_t above = -1;  // index in the snapshot
   int position = 0;    // where the node ends
@@ -253,6 +313,7 @@ void KvTree::enter(const Node& node, int32_t parent, TreeSnapshot& snapshot) con
                             .first_row = first_row,
                             .end_row = first_row});
   snapshot.pages.insert(snapshot.pages.end(), node.pages.begin(), node.pages.end());
+  if (windows_.window > 0) add_windows(node, snapshot.window_pages);
 }
 
 /// Adds the rows of the last node of a snapshot, which ends at `position`.
@@ -362,11 +423,33 @@ void KvTree::expect_free(int num_pages, int num_released) const {
   }
 }
 
+/// The same of a leaf and of both kinds.
+void KvTree::expect_room(Branch branch, int num_tokens) {
+  const std::pair<int32_t, int> growing{index_of(branch), num_tokens};
+  expect_free(missing_pages(nodes_[growing.first], num_tokens));
+  expect_windows({&growing, 1});
+}
+
+/// A window page for a copy of the last tokens before `end`, which stay.
+void KvTree::expect_window_page(const TokenEnd& end) {
+  if (windows_.window == 0 || !free_window_pages_.empty()) return;
+  give_up_unneeded(1, unneeded(end));
+}
+
+void KvTree::expect_usable(Branch branch, int num_tokens) const {
+  const int usable = usable_tokens(branch, num_tokens);
+  if (usable < num_tokens) {
+    throw misuse("tokens to keep: expected at most {}, as windows are still there, got {}", usable,
+                 num_tokens);
+  }
+}
+
 void KvTree::grow(Node& node, int num_tokens) {
   for (int missing = missing_pages(node, num_tokens); missing > 0; --missing) {
     node.pages.push_back(free_pages_.back());
     free_pages_.pop_back();
   }
+  grow_windows(node);
 }
 
 /// Gives back pages beyond those of the node's tokens and of a draft that is not the plain one.
@@ -377,6 +460,7 @@ void KvTree::trim(Node& node) {
     free_pages_.push_back(node.pages.back());
     node.pages.pop_back();
   }
+  trim_windows(node, kept);
 }
 
 void KvTree::plain_draft(Branch branch) {
@@ -384,15 +468,9 @@ void KvTree::plain_draft(Branch branch) {
 }
 
 void KvTree::move(Place from, Place to, int num_tokens) {
-  if (!moves_.empty()) {
-    TokenMove& last = moves_.back();
-    if (last.from_page == from.page && last.to_page == to.page &&
-        last.from_token + last.num_tokens == from.token && last.to_token + last.num_tokens == to.token) {
-      last.num_tokens += num_tokens;
-      return;
-    }
-  }
-  moves_.push_back({from.page, from.token, to.page, to.token, num_tokens});
+  add_move(moves_, {from.page, from.token, to.page, to.token, num_tokens});
+  if (from.window_page != kNone && to.window_page != kNone)
+    add_move(window_moves_, {from.window_page, from.token, to.window_page, to.token, num_tokens});
 }
 
 }  // namespace soliton

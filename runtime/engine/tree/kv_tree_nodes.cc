@@ -1,5 +1,6 @@
 // The links of the tree: nodes come, go, are joined and split. Every function leaves each page with one owner
 // and each node's num_branches the number of live branches at or below it.
+#include <algorithm>
 #include <utility>
 
 #include "layout/page.h"
@@ -41,6 +42,7 @@ void KvTree::settle(int32_t node, Branch branch) {
 
 /// Gives back a node, unlinked before, and its pages.
 void KvTree::free_node(int32_t node) {
+  trim_windows(nodes_[node], 0);
   std::vector<int32_t> pages = std::move(nodes_[node].pages);
   free_pages_.insert(free_pages_.end(), pages.rbegin(), pages.rend());
   pages.clear();
@@ -100,9 +102,11 @@ void KvTree::join(int32_t index) {
     Node& child = nodes_[only];
     const int tail = node.num_tokens % kKvPageTokens;
     if (tail > 0 && child.num_tokens > kKvPageTokens - tail) return;
+    if (!can_join_windows(node, child)) return;
     if (tail > 0 && child.num_tokens > 0) {  // the child's page is then one more in reserve
-      move({child.pages[0], 0}, {node.pages.back(), tail}, child.num_tokens);
+      move(slot(child, 0), slot(node, node.num_tokens), child.num_tokens);
     }
+    join_windows(node, child);
     node.pages.insert(node.pages.end(), child.pages.begin(), child.pages.end());
     child.pages.clear();
     node.num_tokens += child.num_tokens;
@@ -115,15 +119,36 @@ void KvTree::join(int32_t index) {
   }
 }
 
+/// Could a child's window pages become its parent's? Not if its tokens would come behind some that are gone.
+bool KvTree::can_join_windows(const Node& node, const Node& child) {
+  const bool moves = node.num_tokens % kKvPageTokens > 0 && child.num_tokens > 0;
+  return !moves || node.window_pages.empty() ||
+         (node.window_pages.back() != kNone) == (child.window_pages.front() != kNone);
+}
+
+/// Before a child's other pages become its parent's. Its tokens have been moved if the parent's last page has room.
+void KvTree::join_windows(Node& node, Node& child) {
+  const bool moves = node.num_tokens % kKvPageTokens > 0;
+  trim_windows(child, moves ? 0 : child.num_tokens);
+  node.window_pages.insert(node.window_pages.end(), child.window_pages.begin(), child.window_pages.end());
+  child.window_pages.clear();
+}
+
 /// Cuts a node's tokens in two at a page boundary; the second part is a new node below. Returns that.
 int32_t KvTree::split(int32_t index, int num_tokens) {
   const int32_t below = add_node(index);
   unlink(below);
+  trim_windows(nodes_[index], nodes_[index].num_tokens);  // what is reserved is so within one node
   Node& upper = nodes_[index];
   Node& lower = nodes_[below];
   const auto first = upper.pages.begin() + num_tokens / kKvPageTokens;
   lower.pages.assign(first, upper.pages.end());
   upper.pages.erase(first, upper.pages.end());
+  if (windows_.window > 0) {
+    const auto first_window = upper.window_pages.begin() + num_tokens / kKvPageTokens;
+    lower.window_pages.assign(first_window, upper.window_pages.end());
+    upper.window_pages.erase(first_window, upper.window_pages.end());
+  }
   lower.num_tokens = upper.num_tokens - num_tokens;
   upper.num_tokens = num_tokens;
   lower.num_branches = upper.num_branches;
@@ -146,12 +171,17 @@ void KvTree::leave_shared(Branch branch, int32_t node, int num_tokens) {
   const int tail = whole ? 0 : num_tokens % kKvPageTokens;
   const int full = num_tokens - tail;
   int released = 0;
+  bool releases_window = false;
   for (int32_t at = leaf; nodes_[at].num_branches == 1; at = nodes_[at].parent) {
     released += static_cast<int>(nodes_[at].pages.size());
+    releases_window =
+        releases_window || std::any_of(nodes_[at].window_pages.begin(), nodes_[at].window_pages.end(),
+                                       [](int32_t page) { return page != kNone; });
   }
   expect_free(tail > 0 ? 1 : 0, released);
+  if (tail > 0 && !releases_window) expect_window_page({node, num_tokens});
   plain_draft(branch);
-  const int32_t page = tail > 0 ? nodes_[node].pages[full / kKvPageTokens] : kNone;
+  const Place from = tail > 0 ? slot(nodes_[node], full) : Place{};
   const int32_t left = detach(leaf);  // the node or one below
   const int32_t lower = !whole && full > 0 ? split(node, full) : node;
   const int32_t own = add_node(whole || full > 0 ? node : nodes_[node].parent);
@@ -160,7 +190,7 @@ void KvTree::leave_shared(Branch branch, int32_t node, int num_tokens) {
   join(left == node ? lower : left);
   grow(nodes_[own], tail);
   nodes_[own].num_tokens = tail;
-  if (tail > 0) move({page, 0}, {nodes_[own].pages[0], 0}, tail);
+  if (tail > 0) move(from, slot(nodes_[own], 0), tail);
 }
 
 }  // namespace soliton

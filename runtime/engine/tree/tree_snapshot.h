@@ -30,6 +30,7 @@ struct SnapshotRow {
 struct TreeSnapshot {
   std::vector<SnapshotNode> nodes;
   std::vector<int32_t> pages;
+  std::vector<int32_t> window_pages;  // at the same places, of layers with a window; empty if there are none
   std::vector<SnapshotRow> rows;
 };
 
