@@ -21,7 +21,7 @@ constexpr TreeCosts kGuessed{
 constexpr TreeCosts kPlanted{
     .item_us = 1.1, .mma_us = 0.0035, .read_bytes_per_s = 3.1e12, .exchange_bytes_per_s = 1.2e12};
 constexpr double kOtherUs = 5000;
-constexpr const char* kLibrary = "kernels/tiny-stories-cpu.so";
+constexpr const char* kLibrary = SOLITON_KERNELS "/tiny-stories-cpu.so";
 
 ModelFacts facts_of(int num_layers) {
   ModelFacts facts{};
