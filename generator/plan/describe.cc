@@ -140,8 +140,8 @@ std::string describe(const Plan& plan) {
       "weights a token: {} bytes needed, {} with padding; device memory: {} bytes, and {} a token of "
       "context\n"
       "predicted: {:.1f} us a token without KV: {}\n\n",
-      plan.needed_weight_bytes, plan.weight_bytes, device_bytes(plan, 0),
-      device_bytes(plan, 1) - device_bytes(plan, 0), predicted_token_us(plan, 0), StepTime(plan).describe());
+      plan.needed_weight_bytes, plan.weight_bytes, device_bytes(plan, 0), context_token_bytes(plan),
+      predicted_token_us(plan, 0), StepTime(plan).describe());
   describe_phases(plan, text);
   if (plan.rows == 1)
     text += fmt::format(

@@ -161,6 +161,12 @@ int64_t device_bytes(const Plan& plan, int64_t context) {
          context * rotary_token_bytes(plan.facts);
 }
 
+int64_t context_token_bytes(const Plan& plan) {
+  const KvShape kv = PlannedKernel(plan)->card_kv();
+  return kv.of_layers(kv.num_layers - num_window_layers(plan.facts)).token_bytes() +
+         rotary_token_bytes(plan.facts);
+}
+
 const PlanRegion& Plan::workspace_region(const std::string& name) const {
   return *std::find_if(workspace.begin(), workspace.end(),
                        [&](const PlanRegion& region) { return region.name == name; });

@@ -202,6 +202,8 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
 /// Memory of a card that a kernel with `context` tokens in its cache needs, in bytes: packed weights, the model's tables,
 /// workspace, keys, values and rotations.
 int64_t device_bytes(const Plan& plan, int64_t context);
+/// Of each token of a long context, whose windows have all that they reach.
+int64_t context_token_bytes(const Plan& plan);
 
 /// What is dealt of a matrix phase: tiles, or of a router of one row slices of their columns.
 int dealt_tiles(const Plan& plan, const PlanPhase& phase);
