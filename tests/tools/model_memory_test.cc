@@ -37,8 +37,8 @@ TEST(CheckMemory, CountsWindowsOnce) {
   const int64_t plain = device_bytes(facts, 131072) - device_bytes(facts, 65536);
   for (int layer = 0; layer < 24; ++layer) facts.layer_window[layer] = 4096;
   EXPECT_EQ(device_bytes(facts, 131072) - device_bytes(facts, 65536),
-            65536 * (8 * 2 * 8 * 128 * 2 + 128 * 4));
-  EXPECT_EQ(plain, 65536 * (32 * 2 * 8 * 128 * 2 + 128 * 4));
+            int64_t{65536} * (8 * 2 * 8 * 128 * 2 + 128 * 4));
+  EXPECT_EQ(plain, int64_t{65536} * (32 * 2 * 8 * 128 * 2 + 128 * 4));
   for (const int32_t context : {64, 4096, 8192, 131072}) {
     const int64_t least = device_bytes(facts, context);
     EXPECT_EQ(fitting_context(facts, least), context);
