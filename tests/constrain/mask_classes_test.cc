@@ -1,0 +1,128 @@
+// Masks against a trial of every token where classes of characters beyond ASCII decide, and where text may go on for ever.
+#include <gmock/gmock.h>
+
+#include "constrain_testing.h"
+
+namespace soliton::constrain {
+namespace {
+
+/// Letters, marks, numbers, signs and symbols of several scripts, of the basic plane and others; spaces and parts of characters;
+/// and so many tokens that begin alike that these are looked at together.
+std::shared_ptr<const Vocabulary> many_scripts() {
+  std::vector<std::string> texts = {"é",
+                                    "日本",
+                                    "Привет",
+                                    "😀",
+                                    "한국어",
+                                    "a日",
+                                    "日a",
+                                    "日\"",
+                                    "é\"",
+                                    "٣",
+                                    "½",
+                                    "—",
+                                    "e\u0301",
+                                    "\u0301",
+                                    "∑",
+                                    "€x",
+                                    "\u00a0",
+                                    "\u3000",
+                                    " \u3000a",
+                                    "\u2028",
+                                    "𝒳",
+                                    "𝒳y",
+                                    "日😀",
+                                    "\xe6\x97",
+                                    "\x97\xa5",
+                                    "a\xe6",
+                                    "\xf0\x9f",
+                                    "日\xe6",
+                                    "aws:",
+                                    "aw",
+                                    "s:b",
+                                    "::",
+                                    "a::b",
+                                    "::MODULE",
+                                    "\\u",
+                                    "\\\"",
+                                    "\\n",
+                                    "\"}",
+                                    "\",\"",
+                                    "\":\"",
+                                    "\n",
+                                    "a\n",
+                                    "\x7f",
+                                    "\ue000",
+                                    "\ufffd",
+                                    "ab\u00a0",
+                                    "日\u3000",
+                                    "1日",
+                                    "Ⅷ",
+                                    "_日",
+                                    "日本語",
+                                    "abc日本",
+                                    std::string(40, 'a'),
+                                    std::string(33, 'e') + "é"};
+  for (const std::string first : {"a", "r", "日", "1"}) {
+    for (char second = ' '; second < 0x7f; ++second) {
+      texts.push_back(first + second);
+      texts.push_back(first + "b" + second);
+      texts.push_back(first + "é" + second);
+    }
+  }
+  return byte_vocabulary(texts);
+}
+
+/// Random answers, at each token of which the mask is compared.
+void expect_masks_by_trial(const Grammar& grammar, uint32_t seed) {
+  static const std::shared_ptr<const Vocabulary> vocabulary = many_scripts();
+  const int end = vocabulary->size() - 1;
+  const std::vector<int32_t> ends = {end};
+  TokenConstraint text(ready(grammar, vocabulary), ends);
+  std::mt19937 random(seed);
+  std::string written;
+  for (int i = 0; i < 14 && !text.ended(); ++i) {
+    const std::vector<int> tokens = tokens_of(text.allowed());
+    ASSERT_EQ(tokens, tokens_by_trial(text, vocabulary->size())) << in_quotes(written);
+    if (tokens.empty()) return;
+    const int token = tokens[random() % tokens.size()];
+    ASSERT_TRUE(text.accept(token));
+    written += vocabulary->piece(token);
+  }
+}
+
+class MaskClasses : public testing::TestWithParam<const char*> {};
+
+TEST_P(MaskClasses, AreAsByTrial) {
+  for (uint32_t seed = 1; seed <= 2; ++seed) expect_masks_by_trial(schema_grammar(GetParam()), seed);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MaskClasses,
+    testing::Values(
+        R"x({"type": "string", "pattern": "^([\\p{L}\\p{Z}\\p{N}_.:/=+\\-@]*)$", "minLength": 1, "maxLength": 40})x",
+        R"x({"type": "string", "pattern": "^\\p{L}+$"})x", R"x({"type": "string", "pattern": "^\\P{L}*$"})x",
+        R"x({"type": "string", "pattern": "^[\\p{L}\\p{M}\\p{S}\\p{N}\\p{P}]{2,5}$"})x",
+        R"x({"type": "string", "pattern": "^[\\u0020-\\uD7FF\\uE000-\\uFFFD\\t]*$", "maxLength": 36})x",
+        R"x({"type": "string", "pattern": "^[一-鿿]+$"})x",
+        R"x({"type": "string", "pattern": "[a-z0-9]{2,4}::[a-z0-9]{2,4}(::MODULE)?"})x",
+        R"x({"type": "string", "pattern": "[a-z0-9]{2,4}::[a-z0-9]{2,4}", "maxLength": 12})x",
+        R"x({"type": "string", "pattern": "^(?!aws:)", "minLength": 3, "maxLength": 50})x",
+        R"x({"type": "string", "pattern": "^(?!aws:)[a-zA-Z0-9 _.:]*$", "maxLength": 50})x",
+        R"x({"type": "string", "pattern": "\\S"})x", R"x({"type": "string", "pattern": "(ab|日)$"})x",
+        R"x({"type": "string", "pattern": "^[^\\x00-\\x20]*$"})x", R"x({"type": "string", "minLength": 30})x",
+        R"x({"type": "string", "maxLength": 35})x", R"x({"type": "string", "pattern": "^.*$"})x",
+        R"x({"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true})x",
+        R"x({"type": "object", "patternProperties": {"^a": {"type": "null"}, "日": {"type": "null"}}})x"));
+
+// Rules that end behind plain text, or call others there.
+TEST(MaskClassesOfGrammars, AreAsByTrial) {
+  for (const char* const grammar :
+       {R"x(root ::= [^"\\]*)x", R"x(root ::= [^x]* "x" [^y]*)x", R"x(root ::= text "日" text
+text ::= [^日\n]*)x"}) {
+    for (uint32_t seed = 1; seed <= 2; ++seed) expect_masks_by_trial(ebnf(grammar), seed);
+  }
+}
+
+}  // namespace
+}  // namespace soliton::constrain
