@@ -22,6 +22,9 @@ class Chat : public testing::TestWithParam<const char*> {
  protected:
   Chat() : kernel_(GetParam(), kTestContext, kPoolTokens) {}
 
+  /// For cases in which a kernel for one row besides makes no difference but to what it takes.
+  static bool is_repeated() { return !long_tests() && std::string(GetParam()) == "plain-4-rows8"; }
+
   Engine& engine() { return kernel_.engine(); }
 
   /// Greedily, one token a step, with the kernel of the least rows that takes `min_rows`.
@@ -121,6 +124,7 @@ TEST_P(Chat, SpeculationOnAnythingGivesThePlainTokens) {
 }
 
 TEST_P(Chat, SpeculationEndsWhereItIsTold) {
+  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = repetitive_prompt();
   const std::vector<int> lengths =
       long_tests() ? std::vector{1, 2, 7, 8, 9, 10, 17, 30} : std::vector{1, 2, 8, 9, 17};
@@ -134,6 +138,7 @@ TEST_P(Chat, SpeculationEndsWhereItIsTold) {
 
 // Wherever in a path the token is: nothing behind it is given out or kept.
 TEST_P(Chat, SpeculationEndsAtAStopTokenInsideAPath) {
+  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = repetitive_prompt();
   const Tokens expected = plain(prompt, 30, 8);
   bool was_inside = false;
@@ -157,6 +162,7 @@ TEST_P(Chat, SpeculationEndsAtAStopTokenInsideAPath) {
 }
 
 TEST_P(Chat, SpeculationEndsWhenTheCallerWantsNoMore) {
+  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = repetitive_prompt();
   const Tokens expected = plain(prompt, 20, 8);
   int left = 13;
@@ -205,6 +211,7 @@ TEST_P(Chat, GreedySamplesEqualPlainDecoding) {
 
 // Of as many rows as fit a tile of queries: of more, sums are split otherwise.
 TEST_P(Chat, ASampleIsTheSameAloneAndAmongOthers) {
+  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   constexpr int kSamples = 8;
   const int max_tokens = long_tests() ? 24 : 10;
   const Tokens prompt = kernel_.prompt(70);
@@ -274,6 +281,7 @@ TEST_P(Chat, TheLeastTemperatureIsGreedy) {
 }
 
 TEST_P(Chat, ASampleThatStopsLeavesTheOthersUnchanged) {
+  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = kernel_.prompt(70);
   const ParallelRequest request{.prompt = prompt,
                                 .num_samples = 6,

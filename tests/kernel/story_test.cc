@@ -1,5 +1,6 @@
 // The shipped tiny model in emulation against the reference, token for token: several CTA counts, schedules
 // and both ways of synchronising.
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -7,23 +8,26 @@ namespace {
 
 constexpr float kTie = 1e-3f;
 
-/// Path of a kernel library of the tiny model.
-class Story : public testing::TestWithParam<const char*> {};
+/// Kernels of the tiny model.
+class Story : public KernelCases {
+ protected:
+  static std::string path() {
+    const std::string name = GetParam();
+    return (name == "tiny-stories-cpu" ? SOLITON_KERNELS "/" : SOLITON_TEST_KERNELS "/") + name + ".so";
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Story,
-                         testing::Values(SOLITON_KERNELS "/tiny-stories-cpu.so",
-                                         SOLITON_TEST_KERNELS "/tiny-3.so",
-                                         SOLITON_TEST_KERNELS "/tiny-3-lanes.so",
-                                         SOLITON_TEST_KERNELS "/tiny-7-counter.so"),
+                         testing::Values("tiny-stories-cpu", "tiny-3", "tiny-3-lanes", "tiny-7-counter"),
                          [](const testing::TestParamInfo<const char*>& info) {
-                           std::string name = std::filesystem::path(info.param).stem();
+                           std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
 TEST_P(Story, IsTheReferences) {
   const int num_tokens = long_tests() ? 12 : 6;
-  KernelLibrary library = KernelLibrary::open(GetParam());
+  KernelLibrary library = KernelLibrary::open(path());
   const ModelFacts facts = library.model().facts;
   EmulationOptions& emulation =
       reinterpret_cast<EmulationControl* (*)()>(library.symbol("soliton_emulation"))()->options;

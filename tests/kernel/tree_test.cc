@@ -312,7 +312,7 @@ TEST_P(TreeDraft, SeveralAtOnceAndLongChains) {
 
 // ---- The same bits
 
-class TreeBits : public testing::TestWithParam<const char*> {};
+class TreeBits : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
