@@ -110,6 +110,7 @@ const std::map<std::string, Figure> kFigures = {
     {"S, TB/s",
      [](const Source& source) { return 1e-12 * number(source.file, "read_bandwidth_bytes_per_s"); }},
     {"us per token", of_entry("token_us_p50")},
+    {"cache, GB", [](const Source& source) { return 1e-9 * number(source.file, "cache_bytes"); }},
     {"p99, us", of_entry("token_us_p99")},
     {"tokens/s", of_entry("tokens_per_s")},
     {"of S, %", of_entry("of_read_bandwidth", 100)},
