@@ -15,7 +15,7 @@
 
 #include "documents/document.h"
 
-namespace soliton {
+namespace soliton::prose {
 namespace {
 
 namespace fs = std::filesystem;
@@ -177,4 +177,4 @@ TEST(Prose, FindsFiguresAndTheirUnits) {
 }
 
 }  // namespace
-}  // namespace soliton
+}  // namespace soliton::prose
