@@ -95,7 +95,7 @@ class Cli : public testing::Test {
     EXPECT_TRUE(outcome.err.ends_with("\n"));
     EXPECT_TRUE(outcome.err.starts_with(program + ": " + culprit)) << "expected to name " << culprit;
     EXPECT_NE(outcome.err.find(reason), std::string::npos) << "expected to say " << reason;
-    EXPECT_LE(outcome.err.size(), 400u);
+    EXPECT_LE(outcome.err.size(), 500u);
     EXPECT_EQ(folder_.files(), before);
   }
 

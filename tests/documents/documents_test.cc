@@ -103,7 +103,7 @@ TEST(Documents, TheManualListsEveryWait) {
 TEST(Documents, BlocksSayWhetherTheyHoldCommands) {
   for (const Document& document : documents()) {
     for (const CodeBlock& block : document.blocks) {
-      EXPECT_THAT(block.kind, testing::AnyOf("sh", "console", "text")) << document.at(block.line);
+      EXPECT_THAT(block.kind, testing::AnyOf("sh", "console", "text", "cpp")) << document.at(block.line);
     }
   }
 }
