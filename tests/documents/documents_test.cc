@@ -257,8 +257,7 @@ std::optional<int> count_cases() {
 TEST(Documents, SayHowManyTestsThereAre) {
   const std::optional<int> num_cases = count_cases();
   if (!num_cases) GTEST_SKIP() << "not all tests are built";
-  const std::regex number(
-      R"(100% tests passed, 0 tests failed out of (\d+)|(\d+) cases: .*)");
+  const std::regex number(R"(100% tests passed, 0 tests failed out of (\d+)|(\d+) cases: .*)");
   int num_said = 0;
   for (const Document& document : documents()) {
     for (const CodeBlock& block : document.blocks) {
