@@ -44,14 +44,15 @@ int64_t busiest_bytes(const Graph& graph, int consumer_warps, int all_ctas) {
   return bytes;
 }
 
-/// The smallest CTA count whose busiest CTA is within 1% of the best: fewer CTAs exchange less.
-int choose_ctas(const Graph& graph, int consumer_warps, int num_sms, int num_cards) {
+/// The smallest CTA count whose busiest CTA is within 1% of the best: fewer CTAs exchange less. Of several blocks of rows each has
+/// as many.
+int choose_ctas(const Graph& graph, int consumer_warps, int num_sms, int num_cards, int row_blocks) {
   const auto bytes = [&](int ctas) { return busiest_bytes(graph, consumer_warps, ctas * num_cards); };
   int64_t best = bytes(1);
   for (int ctas = 2; ctas <= num_sms; ++ctas) best = std::min(best, bytes(ctas));
   int ctas = 1;
   while (bytes(ctas) > best + best / 100) ++ctas;
-  return ctas;
+  return std::min(round_up(ctas, row_blocks), num_sms / row_blocks * row_blocks);
 }
 
 PlanPhase make_phase(const GraphOp& op, int layer_kind) {
@@ -396,7 +397,8 @@ void choose_numbers(Plan& plan, const Graph& graph, const PlanChoices& choices) 
   if (choices.max_splits > 0) plan.max_splits = choices.max_splits;
   plan.sync = plan.rows > 1 ? SyncMode::kCounter : choices.sync;
   plan.num_ctas = choices.num_ctas > 0 ? choices.num_ctas
-                                       : choose_ctas(graph, plan.consumer_warps, gpu.num_sms, plan.num_cards);
+                                       : choose_ctas(graph, plan.consumer_warps, gpu.num_sms, plan.num_cards,
+                                                     row_blocks(plan.rows));
   // Of experts in 4 bits the ring is seldom full: without prefetches their producer is faster.
   const bool is_seldom_full = plan.facts.num_experts > 0 && plan.layer_format().has_scales();
   plan.prefetch_pages = choices.prefetch_pages.value_or(
@@ -451,10 +453,10 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 }  // namespace
 
 bool can_group(const ModelFacts& facts) {
-  const auto fills = [](int columns) { return columns % (kPageColumns / kGroupTiles) == 0; };
+  const auto fills = [](int columns) { return columns % kGroupColumns == 0; };
   return facts.num_experts > 0 && !weight_format(facts, facts.weight_bits).has_scales() &&
-         facts.further_bits == 0 && facts.expert_bias == 0 && !holds_blocks(norm_placement(facts)) &&
-         fills(facts.hidden) && fills(expert_width(facts)) && facts.o_bias == 0;
+         suits_warpgroups(facts) && !further_format(facts).has_factors() &&
+         !holds_blocks(norm_placement(facts)) && fills(facts.hidden) && fills(expert_width(facts));
 }
 
 bool can_pair(const ModelFacts& facts, int rows) {

@@ -113,7 +113,7 @@ int64_t block_bytes(const Plan& plan) {
 }
 
 /// Where rows are grouped by experts: what they exchange with groups, of which each has up to 256 pairs of a row and an expert,
-/// and lines up to a multiple of 32, or of more than 128 pairs of 64. A choice is a number, a weight and a line.
+/// and lines up to a multiple of 32, or of more than 128 pairs of 64, of whole slots of 128 columns. A choice is a number, a weight and a line.
 struct GroupedBytes {
   int64_t choices;
   int64_t lines;  // activations and a factor
@@ -126,7 +126,7 @@ GroupedBytes grouped_bytes(const Plan& plan) {
   const int64_t groups = stored_experts(facts) + pairs / 256;
   const int64_t lines = (pairs + 31 * groups + 32 * std::min(pairs / 129, groups) + 31) / 32 * 32;
   return {.choices = 12 * pairs,
-          .lines = lines * (2 * facts.hidden + 4),
+          .lines = lines * (2 * round_up(facts.hidden, 128) + 4),
           .gated = 2 * lines * expert_width(facts),
           .outputs = 4 * lines * facts.hidden};
 }

@@ -20,8 +20,9 @@ SOLITON_HOST_DEVICE constexpr int group_width(int pairs) {
   return pairs <= 0 ? step : (pairs + step - 1) / step * step;
 }
 
-/// Columns of a chunk of one line.
+/// Columns of a piece of one line, and of a slot of weights, which meets two of them.
 constexpr int kGroupColumns = 64;
+constexpr int kGroupSlotColumns = 2 * kGroupColumns;
 
 /// Does a kernel of so many rows group them? Fewer have few rows an expert: single warps multiply these.
 SOLITON_HOST_DEVICE constexpr bool groups_rows(int rows) {
@@ -34,6 +35,8 @@ struct GroupedRows {
   Mixture mixture = {};
   int hidden = 0;
 
+  /// Columns of a row, with those that fill its last slot of weights: zeros.
+  SOLITON_HOST_DEVICE constexpr int columns() const { return round_up(hidden, kGroupSlotColumns); }
   SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
   SOLITON_HOST_DEVICE constexpr int experts() const { return mixture.experts + mixture.shared; }
   SOLITON_HOST_DEVICE constexpr int most_groups() const { return experts() + pairs() / kMostBlockRows; }
@@ -49,7 +52,9 @@ struct GroupedRows {
   SOLITON_HOST_DEVICE constexpr int64_t choices_bytes() const { return int64_t{12} * pairs(); }
 
   // Rows as groups have them: activations; then of every line the factor of its row's norm.
-  SOLITON_HOST_DEVICE constexpr int64_t factors_offset() const { return int64_t{2} * hidden * most_lines(); }
+  SOLITON_HOST_DEVICE constexpr int64_t factors_offset() const {
+    return int64_t{2} * columns() * most_lines();
+  }
   SOLITON_HOST_DEVICE constexpr int64_t grouped_bytes() const {
     return factors_offset() + int64_t{4} * most_lines();
   }

@@ -246,20 +246,20 @@ class RowGrouper {
   /// All columns of this lane's row to its line: of every four blocks of 8 columns a lane has one.
   SOLITON_DEVICE void copy(const ExpertGroup& group, int line, int row) const {
     constexpr RowsShape kShapeOfRows = kShape<kPlan>;
-    constexpr int kHidden = kPlan.model.hidden;
+    constexpr int kColumns = kRows.columns();
     constexpr int kAtOnce = kWarpLanes / kUnitLines;
     constexpr Vector kSource = kPlan.vector(router_phase<kPlan>().reads);
-    constexpr int kLoads = kHidden % (8 * kAtOnce * 8) == 0 ? 8 : 4;
-    static_assert(kHidden % (kLoads * kAtOnce * 8) == 0, "whole turns");
+    constexpr int kLoads = kColumns % (8 * kAtOnce * 8) == 0 ? 8 : 4;
+    static_assert(kColumns % (kLoads * kAtOnce * 8) == 0, "whole turns");
     if (row < 0) row = 0;  // of a line that nobody has: any
     const int width = group_width(group.pairs);
     const unsigned char* from = context_.template workspace<unsigned char>(kSource.offset);
     unsigned char* to = context_.template workspace<unsigned char>(kGrouped.offset) +
-                        GroupedRows::group_offset(kHidden, group.first_line) + line * 16;
+                        GroupedRows::group_offset(kColumns, group.first_line) + line * 16;
     const int own = context_.lane / kUnitLines;
     const int64_t first = activation_offset(kShapeOfRows, 0, row, 0);
     SOLITON_NO_UNROLL
-    for (int block = own; block < kHidden / 8; block += kAtOnce * kLoads) {
+    for (int block = own; block < kColumns / 8; block += kAtOnce * kLoads) {
       uint4 words[kLoads];
       SOLITON_UNROLL
       for (int i = 0; i < kLoads; ++i) {

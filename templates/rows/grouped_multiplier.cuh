@@ -13,7 +13,9 @@ template <const KernelPlan& kPlan>
 class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   using Base = WarpgroupMultiplier<kPlan>;
   using Base::context_, Base::worker_, Base::input_;
-  using Base::kSets, Base::kSetMmas, Base::warpgroup, Base::tile_of_group, Base::load;
+  using Base::kSets, Base::kSetMmas, Base::kBlockMmas, Base::warpgroup, Base::tile_of_group;
+  template <int kMmas>
+  using Weights = typename WarpgroupTiles<kPlan>::template Weights<kMmas>;
   static constexpr GroupedRows kRows = kGroupedRows<kPlan>;
   static_assert(kSetMmas * kMmaColumns == kGroupColumns, "a set of products is a piece of the lines");
 
@@ -21,21 +23,28 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   using Base::Base;
 
   /// All that this CTA has of a phase. Collective of the workers; `met`: parity of their next meeting.
-  SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, const MatrixPhase& phase, uint32_t& met) {
+  SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, const MatrixInstance& at, uint32_t& met) {
+    const MatrixPhase& phase = at.phase;
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
     const bool gates = experts.axis == ExpertAxis::kRows;
-    const int slots = (gates ? phase.padded : kPlan.model.mixture.ffn) / (kSets * kGroupColumns);
+    const int columns = columns_of_groups<kPlan>(experts);
+    const OutputBiases<kPlan> biases(context_, at.layer);
     SOLITON_NO_UNROLL
-    for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end();) {
-      const auto piece = pieces.take();
-      if (gates && piece.begins_group) bring_factors(piece.group, met);
-      with_width(group_width(piece.group.pairs), [&]<int kWidth>() {
-        multiply_piece<kWidth>(stream, slots, piece.tiles, [&](const auto& sums) {
-          const int tile = piece.first_tile + warpgroup() * kGroupTiles + tile_of_group();
+    for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end(); pieces.next()) {
+      begin_piece(*pieces, at, met);
+      pieces.forget();
+      with_expert_blocks(phase.format.type, [&]<WeightFormat kFormat>() {
+        multiply_piece<kFormat>(stream, columns, *pieces, [&](const auto& sums) {
+          pieces.forget();
+          const auto piece = *pieces;
+          const int tile = own_tile(piece);
+          float2 bias = make_float2(0, 0);
+          if constexpr (kMixture.expert_bias)
+            bias = biases.of_expert_rows(experts.axis, piece.group.expert, tile, this->context_.lane / 4);
           if (gates) {
-            put_gated<kWidth>(phase, piece.group, tile, sums);
+            put_gated(phase, piece.group, tile, sums, bias);
           } else {
-            put_sums<kWidth>(phase, piece.group, tile, sums);
+            put_sums(phase, piece.group, tile, sums, bias);
           }
         });
       });
@@ -43,6 +52,36 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   }
 
  private:
+  using Sums = float[kMostBlockRows / 2];
+  /// Those of a product of so many lines.
+  template <int kWidth>
+  static SOLITON_DEVICE float (&first_of(Sums& sums))[kWidth / 2] {
+    return reinterpret_cast<float(&)[kWidth / 2]>(sums);
+  }
+
+  static constexpr Mixture kMixture = kPlan.model.mixture;
+  /// Does down of an expert end with half a slot?
+  static constexpr bool kEndsWithHalf = kMixture.ffn % kGroupSlotColumns != 0;
+  static_assert(kSets * kGroupColumns == kGroupSlotColumns);
+
+  /// Have all experts weights of this type? Then there is code for no other.
+  static consteval bool are_all(WeightType type) {
+    for (int i = 0; i < kPlan.num_matrices; ++i) {
+      const PackedMatrix& matrix = kPlan.matrices[i];
+      if (matrix.experts.axis != ExpertAxis::kNone && matrix.format.type != type) return false;
+    }
+    return true;
+  }
+  template <class Body>
+  static SOLITON_DEVICE void with_expert_blocks(WeightType type, const Body& body) {
+    constexpr WeightFormat kFurther = kPlan.model.further;
+    if constexpr (are_all(kFurther.type)) {
+      body.template operator()<kFurther>();
+    } else {
+      with_blocks<kPlan>(type, body);
+    }
+  }
+
   template <class Body>
   static SOLITON_DEVICE void with_width(int width, const Body& body) {
     switch (width) {
@@ -61,6 +100,22 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     }
   }
 
+  using Piece = typename GroupPieces<kPlan>::Piece;
+  /// This warp's of a piece, among the expert's.
+  SOLITON_DEVICE int own_tile(const Piece& piece) const {
+    return piece.first_tile + warpgroup() * kGroupTiles + tile_of_group();
+  }
+
+  SOLITON_DEVICE void begin_piece(const Piece& piece, const MatrixInstance& at, uint32_t& met) const {
+    const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
+    if constexpr (kMixture.expert_bias) {
+      if (context_.lane == 0 && own_tile(piece) < experts.tiles)
+        OutputBiases<kPlan>(context_, at.layer)
+            .prefetch_of_expert(experts.axis, piece.group.expert, own_tile(piece));
+    }
+    if (experts.axis == ExpertAxis::kRows && piece.begins_group) bring_factors(piece.group, met);
+  }
+
   /// The factors of the group's lines, where those of rows are otherwise.
   SOLITON_DEVICE void bring_factors(const ExpertGroup& group, uint32_t& met) const {
     constexpr Vector kGrouped = kPlan.vector(kPlan.phase(PhaseKind::kGroup).writes);
@@ -72,60 +127,103 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     context_.meet_workers(met);
   }
 
-  /// Multiplies `count` tiles by so many slots of their columns; put(sums) for this warp's tile, if it is one of them. A chunk of
+  /// Products that are made in one go. Of E2M1 fewer: registers hold what it is made of beside them.
+  template <WeightFormat kFormat>
+  static constexpr int kMmasAtOnce = kFormat.type == WeightType::kE2m1 ? kBlockMmas : kSetMmas;
+  /// Weights of such a set as bf16.
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void load_set(Weights<kMmasAtOnce<kFormat>>& weights, int slot, int set, int tile) const {
+    if constexpr (kFormat.type == WeightType::kE2m1) {
+      this->template load_codes<kFormat>(weights, slot, set, tile);
+    } else {
+      this->load(weights, slot, set, tile);
+    }
+  }
+
+  /// Multiplies `count` tiles by so many of their columns; put(sums) for this warp's tile, if it is one of them. A chunk of
   /// activations is released when the first product of the next one is on its way: no wait is in between.
-  template <int kWidth, class Put>
-  SOLITON_DEVICE void multiply_piece(PageStream<kPlan>& stream, int slots, int count, const Put& put) {
-    constexpr int kPieces = pieces_of_chunk<kPlan>(kWidth);
-    constexpr int kMmaBytes = kWidth * kMmaColumns * 2;
-    float sums[kWidth / 2] = {};
-    typename WarpgroupTiles<kPlan>::template Weights<kSetMmas> weights[kSets] = {};
-    const bool is_there = warpgroup() * kGroupTiles + tile_of_group() < count;
+  template <WeightFormat kFormat, class Put>
+  SOLITON_DEVICE void multiply_piece(PageStream<kPlan>& stream, int columns, const Piece& of,
+                                     const Put& put) {
+    constexpr int kMmas = kMmasAtOnce<kFormat>;
+    constexpr int kSetsOfPiece = kGroupColumns / kMmaColumns / kMmas;
+    const int count = of.tiles;
+    const int width = group_width(of.group.pairs);
+    const int pieces = pieces_of_chunk<kPlan>(width);
+    if (warpgroup() * kGroupTiles >= count) return pass_piece(stream, columns, pieces);
+    const int own = warpgroup() * kGroupTiles + tile_of_group();
+    const int tile = own < count ? tile_of_group() : 0;  // where there is none, nobody looks at the sums
+    Sums sums = {};
+    Weights<kMmas> weights[2];
     const unsigned char* chunk = nullptr;
     int piece = 0;  // of the chunk
-    SOLITON_NO_UNROLL
-    for (; slots > 0; --slots) {
-      const int slot = stream.wait_turn(warpgroup());
+    const auto multiply_sets = [&]<int kCount>(int slot) {
       SOLITON_UNROLL
-      for (int set = 0; set < kSets; ++set) {
-        if (is_there) load(weights[set], slot, set, tile_of_group());
-        if (set == kSets - 1) stream.release_turn(slot);
-        const bool begins = piece == 0;
+      for (int set = 0; set < kCount; ++set) {
+        load_set<kFormat>(weights[set % 2], slot, set, tile);
+        if (set == kCount - 1) stream.release_turn(slot);
+        const int of_piece = set % kSetsOfPiece;
+        const bool begins = of_piece == 0 && piece == 0;
         const bool holds = begins && chunk != nullptr;
         if (begins) chunk = holds ? input_.wait_second() : input_.wait();
-        const CoreMatrices input(chunk + piece * (kWidth * kGroupColumns * 2));
-        warpgroup_fence();
-        SOLITON_UNROLL
-        for (int k = 0; k < kSetMmas; ++k)
-          warpgroup_multiply(sums, weights[set].mmas[k], input.behind(k * kMmaBytes));
-        warpgroup_commit();
+        const CoreMatrices input(chunk + (piece * kSetsOfPiece + of_piece) * kMmas * kMmaColumns * 2 * width);
+        with_width(width, [&]<int kWidth>() {
+          warpgroup_fence();
+          SOLITON_UNROLL
+          for (int k = 0; k < kMmas; ++k)
+            warpgroup_multiply(first_of<kWidth>(sums), weights[set % 2].mmas[k],
+                               input.behind(k * kMmaColumns * 2 * kWidth));
+          warpgroup_commit();
+        });
         warpgroup_wait_but_last();
         if (holds) input_.release();
-        piece = piece + 1 == kPieces ? 0 : piece + 1;
+        if (of_piece == kSetsOfPiece - 1) piece = piece + 1 == pieces ? 0 : piece + 1;
       }
+    };
+    SOLITON_NO_UNROLL
+    for (; columns >= kGroupSlotColumns; columns -= kGroupSlotColumns)
+      multiply_sets.template operator()<2 * kSetsOfPiece>(stream.wait_turn(warpgroup()));
+    if constexpr (kEndsWithHalf) {
+      if (columns > 0) multiply_sets.template operator()<kSetsOfPiece>(stream.wait_turn(warpgroup()));
     }
     warpgroup_wait(sums);
     input_.release();
-    if (is_there) put(sums);
+    if (own < count) put(sums);
+  }
+  /// The same of a warpgroup that has none of the tiles.
+  SOLITON_DEVICE void pass_piece(PageStream<kPlan>& stream, int columns, int pieces) {
+    SOLITON_NO_UNROLL
+    for (int column = 0; column < columns; column += kGroupColumns) {
+      if (column % kGroupSlotColumns == 0) stream.release_turn(stream.wait_turn(warpgroup()));
+      if (column / kGroupColumns % pieces != 0) continue;
+      input_.wait();
+      input_.release();
+    }
   }
 
   /// Gate and up of a tile, for the lines that pairs have, as swiglu_of_warp() has them.
-  template <int kWidth>
   SOLITON_DEVICE void put_gated(const MatrixPhase& phase, const ExpertGroup& group, int tile,
-                                const float (&sums)[kWidth / 2]) const {
-    constexpr int kFfn = kPlan.model.mixture.ffn;
-    const int element = context_.lane / 4;
+                                const Sums& sums, float2 bias) const {
+    const int width = group_width(group.pairs);
+    constexpr int kFfn = kMixture.ffn;
+    const auto gated = [&](float gate, float up, float scale) {
+      if constexpr (!kMixture.expert_bias) return Outputs<kPlan>::gated(gate, up, scale);
+      return Outputs<kPlan>::gated(gate * scale + bias.x, up * scale + bias.y, 1.0f);
+    };
+    const int lane = opaque(context_.lane);  // else what follows from it is kept while tiles are multiplied
+    const int element = lane / 4;
     const bool odd = element % 2 != 0;
-    const int line = context_.lane % 4 * 2;  // and the next, of every 8
+    const int line = lane % 4 * 2;  // and the next, of every 8
     unsigned char* to = context_.template workspace<unsigned char>(phase.output_vector.offset) +
                         GroupedRows::group_offset(kFfn, group.first_line) +
-                        GroupedRows::element_offset(kWidth, line + (odd ? 1 : 0), tile * 8 + element / 2 * 2);
+                        GroupedRows::element_offset(width, line + (odd ? 1 : 0), tile * 8 + element / 2 * 2);
     const float2* factors = reinterpret_cast<const float2*>(context_.factors() + line);
     SOLITON_UNROLL
-    for (int n = 0; n < kWidth / 8; ++n) {
+    for (int n = 0; n < kMostBlockRows / 8; ++n) {
+      if (n * 8 >= width) break;
       const float2 scales = load_shared(factors + n * 4);
-      const float low = Outputs<kPlan>::gated(sums[4 * n], sums[4 * n + 2], scales.x);
-      const float high = Outputs<kPlan>::gated(sums[4 * n + 1], sums[4 * n + 3], scales.y);
+      const float low = gated(sums[4 * n], sums[4 * n + 2], scales.x);
+      const float high = gated(sums[4 * n + 1], sums[4 * n + 3], scales.y);
       const float other = shuffle_xor(odd ? low : high, 4);
       if (n * 8 + line + (odd ? 1 : 0) < group.pairs)
         store_global(reinterpret_cast<uint32_t*>(to + n * 8 * 16),
@@ -134,18 +232,25 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   }
 
   /// Sums of a tile of down, as threads that finish tiles want them.
-  template <int kWidth>
-  SOLITON_DEVICE void put_sums(const MatrixPhase& phase, const ExpertGroup& group, int tile,
-                               const float (&sums)[kWidth / 2]) const {
+  SOLITON_DEVICE void put_sums(const MatrixPhase& phase, const ExpertGroup& group, int tile, const Sums& sums,
+                               float2 bias) const {
+    const int width = group_width(group.pairs);
     constexpr int kQuarters = 4;
-    const bool odd = context_.lane / 4 % 2 != 0;
-    const int line = context_.lane % 4 * 2 + (odd ? 1 : 0);
+    const int lane = opaque(context_.lane);
+    const bool odd = lane / 4 % 2 != 0;
+    const int line = lane % 4 * 2 + (odd ? 1 : 0);
     float4* to = context_.template workspace<float4>(phase.output_vector.offset) +
                  (static_cast<int64_t>(tile) * kRows.most_lines() + group.first_line + line) * kQuarters +
-                 context_.lane / 8;
+                 lane / 8;
     SOLITON_UNROLL
-    for (int n = 0; n < kWidth / 8; ++n) {
-      const float* own = sums + 4 * n;
+    for (int n = 0; n < kMostBlockRows / 8; ++n) {
+      if (n * 8 >= width) break;
+      const float* of_lines = sums + 4 * n;
+      float own[4] = {of_lines[0], of_lines[1], of_lines[2], of_lines[3]};
+      if constexpr (kMixture.expert_bias) {
+        SOLITON_UNROLL
+        for (int i = 0; i < 4; ++i) own[i] += i < 2 ? bias.x : bias.y;
+      }
       const float low = shuffle_xor(odd ? own[0] : own[1], 4);
       const float high = shuffle_xor(odd ? own[2] : own[3], 4);
       if (n * 8 + line < group.pairs)

@@ -17,6 +17,12 @@ struct ExpertGroup {
 template <const KernelPlan& kPlan>
 constexpr GroupedRows kGroupedRows = kPlan.grouped();
 
+/// Columns that a line of a group has where experts stand by this axis.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int columns_of_groups(const ExpertPhase& experts) {
+  return experts.axis == ExpertAxis::kRows ? kGroupedRows<kPlan>.columns() : kPlan.model.mixture.ffn;
+}
+
 /// Of a group of so many lines, pieces of kGroupColumns columns in a chunk of activations.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE constexpr int pieces_of_chunk(int width) {
@@ -68,7 +74,8 @@ class GroupList {
 };
 
 /// What a CTA multiplies of a phase of experts: pieces of up to tiles_at_once() tiles of a group, which follow one another. CTAs
-/// share them by what they cost: a CTA has those that begin in its part of all costs. All roles walk them alike.
+/// share them by what they cost: a CTA has those that begin in its part of all costs. All roles walk them alike. One register
+/// knows where: those that multiply have no more, nor has the producer, so that what a piece is of is found anew.
 template <const KernelPlan& kPlan>
 class GroupPieces {
   static constexpr int kTiles = kTilesAtOnce<kPlan>;
@@ -82,57 +89,59 @@ class GroupPieces {
   };
 
   SOLITON_DEVICE GroupPieces(const Context<kPlan>& context, const ExpertPhase& experts)
-      : list_(context), experts_(experts) {
-    const int all = list_.costs() * of_group();
-    const auto begin_of = [&](int cta) {
-      return static_cast<int>(static_cast<int64_t>(all) * cta / kPlan.num_ctas);
-    };
-    const int begin = begin_of(context.cta);
-    end_ = begin_of(context.cta + 1);
-    int behind = list_.count();
-    while (behind - number_ > 1) {  // the last group that begins there at the latest
-      const int middle = (number_ + behind) / 2;
-      (list_.costs_before(middle) * of_group() <= begin ? number_ : behind) = middle;
+      : context_(context), experts_(experts) {
+    const GroupList<kPlan> list(context_);
+    const int begin = begin_of(context_.cta);
+    int number = 0;
+    int behind = list.count();
+    while (behind - number > 1) {  // the last group that begins there at the latest
+      const int middle = (number + behind) / 2;
+      (list.costs_before(middle) * of_group() <= begin ? number : behind) = middle;
     }
-    const ExpertGroup group = list_[number_];
-    at_ = group.costs_before * of_group();
-    const int cost = cost_of(group);
-    piece_ = ceil_divide(begin - at_, cost);
-    at_ += piece_ * cost;
-    pass_end();
+    const ExpertGroup group = list[number];
+    set(number, ceil_divide(begin - group.costs_before * of_group(), cost_of(group)), kFirst);
   }
 
-  SOLITON_DEVICE bool at_end() const { return at_ >= end_; }
-  SOLITON_DEVICE Piece take() {
-    const int first_tile = piece_ * kTiles;
-    const int left = experts_.tiles - first_tile;
-    const Piece piece = {list_[number_], first_tile, left < kTiles ? left : kTiles, is_first_ || piece_ == 0};
-    is_first_ = false;
-    at_ += cost_of(piece.group);
-    ++piece_;
-    pass_end();
-    return piece;
+  SOLITON_DEVICE bool at_end() const {
+    const GroupList<kPlan> list(context_);
+    if (number() == list.count()) return true;
+    const ExpertGroup group = list[number()];
+    return group.costs_before * of_group() + piece() * cost_of(group) >= begin_of(context_.cta + 1);
   }
+  SOLITON_DEVICE Piece operator*() const {
+    const int first_tile = piece() * kTiles;
+    const int left = experts_.tiles - first_tile;
+    return {GroupList<kPlan>(context_)[number()], first_tile, left < kTiles ? left : kTiles,
+            piece() == 0 || (place_ & kFirst) != 0};
+  }
+  SOLITON_DEVICE void next() { set(number(), piece() + 1, 0); }
+  /// So that nothing that was found before is kept.
+  SOLITON_DEVICE void forget() { place_ = opaque(place_); }
 
  private:
+  static constexpr int kFirst = 1;
+  static constexpr int kPieceBits = 16;
+  static_assert(kGroupedRows<kPlan>.most_groups() < 1 << (31 - kPieceBits));
+
+  SOLITON_DEVICE int number() const { return place_ >> kPieceBits; }  // of the group
+  SOLITON_DEVICE int piece() const { return (place_ & ((1 << kPieceBits) - 1)) >> 1; }
+  SOLITON_DEVICE void set(int number, int piece, int first) {
+    const bool ends = piece >= of_group();
+    place_ = (number + (ends ? 1 : 0)) << kPieceBits | (ends ? 0 : piece) << 1 | first;
+  }
   SOLITON_DEVICE int of_group() const { return ceil_divide(experts_.tiles, kTiles); }
   static SOLITON_DEVICE int cost_of(const ExpertGroup& group) {
     return GroupedRows::piece_cost(group_width(group.pairs));
   }
-  SOLITON_DEVICE void pass_end() {
-    if (piece_ < of_group()) return;
-    piece_ = 0;
-    ++number_;
+  /// Where this CTA's part of all costs begins.
+  SOLITON_DEVICE int begin_of(int cta) const {
+    const int64_t all = GroupList<kPlan>(context_).costs() * of_group();
+    return static_cast<int>(all * cta / kPlan.num_ctas);
   }
 
-  // What can be found anew no register holds: the producer has few.
-  GroupList<kPlan> list_;
+  const Context<kPlan>& context_;
   const ExpertPhase& experts_;
-  int end_;         // of this CTA's costs
-  int number_ = 0;  // of the group
-  int piece_ = 0;   // of it, the next,
-  int at_ = 0;      // and where its costs begin
-  bool is_first_ = true;
+  int place_;
 };
 
 }  // namespace soliton::rows

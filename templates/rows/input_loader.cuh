@@ -252,12 +252,12 @@ class InputLoader {
   /// Of experts: of each piece's group all columns of its lines.
   SOLITON_DEVICE void push_groups(const MatrixInstance& at, const unsigned char* input) {
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[at.phase.number];
-    const int columns = experts.axis == ExpertAxis::kRows ? at.phase.padded : kPlan.model.mixture.ffn;
+    const int columns = columns_of_groups<kPlan>(experts);
     copies_.announce();
     context_.wait_experts(at.layer);
     SOLITON_NO_UNROLL
-    for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end();) {
-      const ExpertGroup group = pieces.take().group;
+    for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end(); pieces.next()) {
+      const ExpertGroup group = (*pieces).group;
       const int width = group_width(group.pairs);
       const int piece_bytes = width * kGroupColumns * 2;
       const int chunk_bytes = pieces_of_chunk<kPlan>(width) * piece_bytes;

@@ -32,7 +32,7 @@ class OutputBiases {
         if (phase.output == OutputKind::kLogits)
           each(worker, run.count, [&](int i) { return logits_tile(run.first + i * run.stride); });
       }
-      if constexpr (kMixture.expert_bias) prefetch_experts(phase, run, worker);
+      if constexpr (kMixture.expert_bias && !kGroups<kPlan>) prefetch_experts(phase, run, worker);
     }
   }
 
@@ -45,6 +45,14 @@ class OutputBiases {
   }
   /// Of a layer without experts.
   SOLITON_DEVICE float4 of_up(int tile, int quarter) const { return four(gate_up_tile(0, tile), quarter); }
+  /// Where rows are grouped: brings those of an expert's tile into L2. Then of rows `row` and `row` + 8 of one.
+  SOLITON_DEVICE void prefetch_of_expert(ExpertAxis axis, int expert, int tile) const {
+    prefetch_vector(of_expert(axis, expert, tile), kTileRows * 4);
+  }
+  SOLITON_DEVICE float2 of_expert_rows(ExpertAxis axis, int expert, int tile, int row) const {
+    const float* own = of_expert(axis, expert, tile) + row;
+    return make_float2(load_constant(own), load_constant(own + 8));
+  }
   /// Of row `row` of a tile of that.
   SOLITON_DEVICE float of_up_row(int tile, int row) const {
     return load_constant(gate_up_tile(0, tile) + row);
@@ -54,7 +62,7 @@ class OutputBiases {
   SOLITON_DEVICE float4 of_down(int tile, int row, int quarter) const {
     constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
     float4 sum = make_float4(0, 0, 0, 0);
-    if constexpr (kMixture.expert_bias) {
+    if constexpr (kMixture.expert_bias && !kGroups<kPlan>) {
       if (row >= context_.params.tree.num_rows) return sum;  // it has chosen nothing
       SOLITON_UNROLL
       for (int i = 0; i < kMixture.used(); ++i) {
@@ -84,6 +92,10 @@ class OutputBiases {
   }
   SOLITON_DEVICE const float* down_tile(int expert, int tile) const {
     return of_layer(kBiases.down()) + expert * kPlan.model.hidden + tile * kTileRows;
+  }
+
+  SOLITON_DEVICE const float* of_expert(ExpertAxis axis, int expert, int tile) const {
+    return axis == ExpertAxis::kRows ? gate_up_tile(expert, tile) : down_tile(expert, tile);
   }
 
   static SOLITON_DEVICE float4 four(const float* tile, int quarter) {

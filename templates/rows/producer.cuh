@@ -165,18 +165,20 @@ class Producer : public ExpertProducer<kPlan> {
       if (gates && !this->wait_experts(at.layer)) return;
       const char* matrix = layer_weights<kPlan>(context_.params, phase, at.layer);
       const int64_t stride = experts.stored_tile_bytes;
-      const int slots = static_cast<int>(stride) / kPieceBytes;
+      const int all = known_weight_bytes<kPlan>(phase.format.type, columns_of_groups<kPlan>(experts));
+      const int piece = known_weight_bytes<kPlan>(phase.format.type, kGroupSlotColumns);
       SOLITON_NO_UNROLL
-      for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end();) {
-        const auto piece = pieces.take();
-        const char* group = matrix + piece.group.expert * experts.expert_bytes + piece.first_tile * stride;
+      for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end(); pieces.next()) {
+        const auto taken = *pieces;
+        const char* group = matrix + taken.group.expert * experts.expert_bytes + taken.first_tile * stride;
         SOLITON_NO_UNROLL
-        for (int i = 0; i < slots; ++i, group += kPieceBytes) {
+        for (int left = all; left > 0; left -= piece, group += piece) {
+          const int bytes = left < piece ? left : piece;
           if (this->stopped()) return;
           SOLITON_NO_UNROLL
           for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles)
             this->add_page(phase.window, nothing,
-                           [&] { fill(group + tile * stride, stride, piece.tiles - tile, kPieceBytes); });
+                           [&] { fill(group + tile * stride, stride, taken.tiles - tile, bytes); });
         }
       }
       if (!gates) this->release_experts();

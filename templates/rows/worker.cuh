@@ -44,7 +44,7 @@ class Worker {
     begin_phase();
     if constexpr (kGroups<kPlan>) {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
-        multiplier_.multiply_groups(stream_, at.phase, met_);
+        multiplier_.multiply_groups(stream_, at, met_);
         mark(context_, &PhaseRecord::last);
         return finish_phase();
       }
