@@ -93,8 +93,15 @@ class AttentionUnderTest {
 
   // ---- The cache
 
+  /// With a window its only layer has its pages in a pool of their own.
+  bool has_window() const { return kernel_.engine().tree().windows().window > 0; }
+  /// Of the layer's pool, with the one that stands for pages which are gone.
+  int num_pages() const {
+    const KvTree& tree = kernel_.engine().tree();
+    return has_window() ? tree.gone_page() + 1 : tree.num_pages();
+  }
   unsigned char* page_of(int page, size_t kv_head) const {
-    return static_cast<unsigned char*>(params().kv_pool) +
+    return static_cast<unsigned char*>(has_window() ? params().window_pool : params().kv_pool) +
            kv().page_offset(page, kLayer, static_cast<int>(kv_head));
   }
   KvShape kv() const { return kernel_.engine().library().card_kv(); }
@@ -105,9 +112,9 @@ class AttentionUnderTest {
     kernel_.engine().decode({.tokens = std::vector<int32_t>{0}, .max_tokens = 1});  // says where it lies
     std::uniform_real_distribution<float> unit(-1, 1);
     const KvShape shape = kv();
-    pool_.resize(kernel_.tree().num_pages() * num_kv_heads() * 2 * kKvPageTokens * head_dim());
+    pool_.resize(static_cast<size_t>(num_pages()) * num_kv_heads() * 2 * kKvPageTokens * head_dim());
     zeros_.resize(head_dim());
-    for (int page = 0; page < kernel_.tree().num_pages(); ++page) {
+    for (int page = 0; page < num_pages(); ++page) {
       for (size_t head = 0; head < num_kv_heads(); ++head) {
         for (const bool is_value : {false, true}) {
           unsigned char* half = page_of(page, head) + (is_value ? shape.half_bytes() : 0);
@@ -133,7 +140,7 @@ class AttentionUnderTest {
         }
       }
     }
-    bytes_.assign(page_of(0, 0), page_of(kernel_.tree().num_pages(), 0));
+    bytes_.assign(page_of(0, 0), page_of(num_pages(), 0));
   }
   /// Takes back what a step has appended.
   void restore_pool() const { std::copy(bytes_.begin(), bytes_.end(), page_of(0, 0)); }
@@ -384,11 +391,12 @@ class AttentionUnderTest {
     for (int node = tree.rows[static_cast<size_t>(row)].node; node >= 0;
          node = tree.nodes[static_cast<size_t>(node)].parent)
       path.insert(path.begin(), node);
+    const std::vector<int32_t>& pages = has_window() ? tree.window_pages : tree.pages;
     SeenTokens seen;
     for (const int at : path) {
       const SnapshotNode& node = tree.nodes[static_cast<size_t>(at)];
       for (int token = 0; token < node.num_tokens; ++token) {
-        const int page = tree.pages[static_cast<size_t>(node.first_page + token / kKvPageTokens)];
+        const int page = pages[static_cast<size_t>(node.first_page + token / kKvPageTokens)];
         seen.keys.push_back({cached(page, kv_head, token % kKvPageTokens, false), zeros_.data()});
         seen.values.push_back({cached(page, kv_head, token % kKvPageTokens, true), zeros_.data()});
       }
