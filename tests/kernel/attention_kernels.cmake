@@ -9,7 +9,7 @@
 function(soliton_add_attention_kernel number head_dim rope)
   set(name attention-${number})
   set(lines "")
-  set(flags --ctas 3 --rows 1,8,64 --min-pages-per-split 1)
+  set(flags --ctas 3 --rows 1,8,64 --min-pages-per-split 1 BRIEF)
   set(dims "")
   foreach(variant ${ARGN})
     if(variant STREQUAL "window")
