@@ -1,4 +1,5 @@
 // Random operations on the tree of KV pages: after each one every branch reads its tokens.
+#include "long_tests.h"
 #include "runtime/tree_kv_fixture.h"
 
 namespace soliton {
@@ -115,7 +116,7 @@ TEST_P(KvTreeWindows, ReachTheirTokens) {
     expect_tokens(GetParam(), 6, test);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeRandom, testing::Range(0, 50));
+INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeRandom, testing::Range(0, long_tests() ? 50 : 20));
 INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeWindows, testing::Range(0, 12));
 
 }  // namespace
