@@ -180,6 +180,7 @@ void write_shape(const Plan& plan, TextWriter& out) {
                kNormPlacementNames[static_cast<int>(shape.norms)]);
     if (shape.norm_offset) out.line(".norm_offset = true,");
     if (shape.up_biases != 0) out.line(".up_biases = {},", shape.up_biases);
+    if (shape.down_bias) out.line(".down_bias = true,");
     if (shape.logit_biases) out.line(".logit_biases = true,");
     if (shape.ungated) out.line(".ungated = true,");
     out.line(".ordered = {},", shape.ordered);

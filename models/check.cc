@@ -83,6 +83,7 @@ constexpr std::array kRules = {
     Rule{&ModelFacts::norms, AnyNamed{kNormPlacementNames}},
     Rule{&ModelFacts::norm_offset, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::norm_bias, IntegerChoice{kNoOrYes}},
+    Rule{&ModelFacts::ffn_bias, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::ungated, IntegerChoice{kNoOrYes}},
     Rule{&ModelFacts::activation, AnyNamed{kActivationNames}},
     Rule{&ModelFacts::kv_bits, IntegerChoice{kKvBits}},
@@ -237,7 +238,7 @@ void check_blocks(const StatedFacts& stated) {
     refuse(&ModelFacts::weight_order, "inputs in natural order where norms follow blocks");
   if (facts.residual_scale == 1) return;
   if (follows) refuse(&ModelFacts::residual_scale, "1 where norms follow blocks");
-  if (facts.o_bias != 0 || facts.expert_bias != 0)
+  if (facts.o_bias != 0 || facts.expert_bias != 0 || facts.ffn_bias != 0)
     refuse(&ModelFacts::residual_scale, "1 where outputs of blocks have biases");
 }
 
@@ -252,6 +253,19 @@ void check_norm_biases(const StatedFacts& stated) {
     refuse(&ModelFacts::norm_bias, "false where norms are no LayerNorms");
   if (has_integers(facts)) refuse(&ModelFacts::weight_bits, "16 where norms have biases");
   if (lists_layers(facts)) refuse(&ModelFacts::ffn, "one for all layers where norms have biases");
+}
+
+/// Biases of feed-forward networks are those of all layers alike.
+void check_ffn_biases(const StatedFacts& stated) {
+  const ModelFacts& facts = stated.facts;
+  if (facts.ffn_bias == 0) return;
+  const auto refuse = [&](const Fact& fact, const std::string& expected) {
+    throw refusal(stated.unsupported, stated.place(fact), expected);
+  };
+  if (has_experts(facts))
+    refuse(&ModelFacts::num_experts, "no experts where feed-forward networks have biases");
+  if (lists_layers(facts))
+    refuse(&ModelFacts::ffn, "one for all layers where feed-forward networks have biases");
 }
 
 /// What does not go without a gate.
@@ -340,6 +354,7 @@ void check_together(const StatedFacts& stated) {
   }
   check_blocks(stated);
   check_norm_biases(stated);
+  check_ffn_biases(stated);
   check_gates(stated);
   check_head_norms(stated);
   check_weights(stated);
@@ -356,6 +371,7 @@ std::string key_of(const Fact& fact) {
                                    .norms = 1,
                                    .norm_offset = 1,
                                    .norm_bias = 1,
+                                   .ffn_bias = 1,
                                    .ungated = 1,
                                    .rope_dims = 1,
                                    .weight_minima = 1,

@@ -121,9 +121,14 @@ class KindBuilder {
                .rows = has_gate ? 2 * ffn : ffn,
                .columns = facts_.hidden,
                .row_order = has_gate ? RowOrder::kGateUp : RowOrder::kPlain,
-               .format = format(kGateUpMatrix)},
-              {.name = "down", .rows = facts_.hidden, .columns = ffn, .format = format(kDownMatrix)}, gated,
-              kNone);
+               .format = format(kGateUpMatrix),
+               .has_bias = facts_.ffn_bias != 0},
+              {.name = "down",
+               .rows = facts_.hidden,
+               .columns = ffn,
+               .format = format(kDownMatrix),
+               .has_bias = facts_.ffn_bias != 0},
+              gated, kNone);
   }
 
   /// The router is small, and what it decides delicate: its weights are never integers.

@@ -68,8 +68,9 @@ const Family& read_family(const JsonView& config) {
 
 void refuse_unsupported(const JsonView& config, const Family& family) {
   for (const std::string_view bias : {"attention_bias", "mlp_bias"}) {
-    const char* const member = family.qkv_bias_member;
-    if (bias == "attention_bias" && (family.qkv_bias || (member != nullptr && bias == member))) continue;
+    const auto says = [&](const char* member) { return member != nullptr && bias == member; };
+    if (bias == "attention_bias" && (family.qkv_bias || says(family.qkv_bias_member))) continue;
+    if (bias == "mlp_bias" && (family.ffn_bias || says(family.ffn_bias_member))) continue;
     const JsonView view = config[bias];
     if (boolean_or(view, false))
       throw view.error(ExitCode::kMismatch, "expected false, got true: not supported");
@@ -120,6 +121,8 @@ void read_sizes(const JsonView& config, const Family& family, StatedFacts& state
   state_either(&ModelFacts::qkv_bias, family.qkv_bias_member, family.qkv_bias, "biases of q, k and v");
   const char* const o_bias_member = family.o_bias ? family.qkv_bias_member : family.o_bias_member;
   state_either(&ModelFacts::o_bias, o_bias_member, family.o_bias, "biases of o");
+  state_either(&ModelFacts::ffn_bias, family.ffn_bias_member, family.ffn_bias,
+               "biases of feed-forward networks");
   state_either(&ModelFacts::sinks, nullptr, family.sinks, "sinks");
   state_either(&ModelFacts::head_norm, family.head_norm_member, family.head_norm, "norms of heads");
   state_either(&ModelFacts::joint_norm, nullptr, family.joint_norm, "norms of all heads together");

@@ -158,6 +158,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
                    "chunks",
                    "alibi",
                    "norm_bias",
+                   "ffn_bias",
                    "ungated",
                    "activation",
                    "kv_bits",
@@ -197,6 +198,7 @@ ModelConfig parse_model_config(const StrictYaml& yaml, const std::string& path) 
     stated.state(&ModelFacts::norms, find_norm_placement(yaml.text("norms")), yaml.place("norms"));
   read_flag_if_there(yaml, "norm_offset", &ModelFacts::norm_offset, stated);
   read_flag_if_there(yaml, "norm_bias", &ModelFacts::norm_bias, stated);
+  read_flag_if_there(yaml, "ffn_bias", &ModelFacts::ffn_bias, stated);
   read_flag_if_there(yaml, "ungated", &ModelFacts::ungated, stated);
   read_fact_if_there(yaml, "embedding_scale", &ModelFacts::embedding_scale, stated);
   read_fact_if_there(yaml, "residual_scale", &ModelFacts::residual_scale, stated);
@@ -296,7 +298,8 @@ std::string format_model_config(const std::string& name, const ModelFacts& facts
     } else if (key == "ffn") {
       text += fmt::format("{}: {}\n", key, show_ffn(facts));
     } else if (key == "qkv_bias" || key == "o_bias" || key.starts_with("head_norm") || key == "joint_norm" ||
-               key == "sinks" || key == "norm_offset" || key == "norm_bias" || key == "ungated") {
+               key == "sinks" || key == "norm_offset" || key == "norm_bias" || key == "ffn_bias" ||
+               key == "ungated") {
       if (value != 0) text += fmt::format("{}: true\n", key);
     } else if (key == "max_context") {
       if (has_windows(facts)) text += fmt::format("windows: {}\n", show_windows(facts));

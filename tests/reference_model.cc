@@ -451,11 +451,18 @@ double activated(int activation, double gate, double up) {
 template <class Gated>
 ReferenceModel::Vector ReferenceModel::gated(const Gated& weights, const Vector& x) const {
   const bool has_gate = facts_.ungated == 0;
-  const Vector up = multiply(weights.up, x);
+  constexpr bool kMayHaveBiases = requires {
+    weights.up_bias;
+  };
+  Vector up = multiply(weights.up, x);
+  if constexpr (kMayHaveBiases) add_bias(up, weights.up_bias);
   Vector result = has_gate ? multiply(weights.gate, x) : up;
+  if constexpr (kMayHaveBiases) add_bias(result, weights.gate_bias);
   for (size_t i = 0; i < result.size(); ++i)
     result[i] = activated(facts_.activation, result[i], has_gate ? up[i] : 1.0);
-  return multiply(weights.down, round(std::move(result)));
+  Vector put_out = multiply(weights.down, round(std::move(result)));
+  if constexpr (kMayHaveBiases) add_bias(put_out, weights.down_bias);
+  return put_out;
 }
 
 /// gpt-oss's, of which one tensor has the weights of all experts, column by column, and gate and up in turn.

@@ -40,6 +40,9 @@ struct ReferenceLayer {
   Bf16Bits v;                         // [num_kv_heads * head_dim][hidden]
   Bf16Bits o;                         // [hidden][num_heads * head_dim]
   Bf16Bits o_bias;                    // [hidden]; empty without
+  Bf16Bits gate_bias = {};            // [ffn]; the same, as up's and down's are
+  Bf16Bits up_bias = {};              // [ffn]
+  Bf16Bits down_bias = {};            // [hidden]
   Bf16Bits sinks;                     // [num_heads]; the same
   Bf16Bits block_norm;                // [hidden]: of what attention gives; empty where no norm follows blocks
   Bf16Bits ffn_norm;                  // [hidden]
@@ -124,6 +127,11 @@ void for_each_tensor(Weights& weights, const ModelFacts& facts, Visitor&& visit)
     };
     if (ffn != kMixture) {
       visit_gated(prefix + "mlp.", ffn, layer);
+      if (facts.ffn_bias != 0) {
+        if (facts.ungated == 0) visit(prefix + "mlp.gate_proj.bias", Shape{ffn}, layer.gate_bias);
+        visit(prefix + "mlp.up_proj.bias", Shape{ffn}, layer.up_bias);
+        visit(prefix + "mlp.down_proj.bias", Shape{hidden}, layer.down_bias);
+      }
       continue;
     }
     if (facts.expert_bias != 0) {

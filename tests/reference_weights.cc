@@ -43,6 +43,7 @@ float matrix_bound(const std::string& name, int64_t columns) {
 std::pair<const char*, const char*> family_of(const ModelFacts& facts) {
   if (facts.sinks != 0) return {"GptOssForCausalLM", "gpt_oss"};
   const NormPlacement norms = norm_placement(facts);
+  if (facts.norm_bias != 0 && facts.ffn_bias != 0) return {"Starcoder2ForCausalLM", "starcoder2"};
   if (facts.norm_bias != 0) return {"NemotronForCausalLM", "nemotron"};
   if (norms == NormPlacement::kCentred) return {"MptForCausalLM", "mpt"};
   if (facts.ungated != 0) return {"ArceeForCausalLM", "arcee"};
@@ -111,6 +112,18 @@ std::string mpt_name(std::string name) {
     if (const size_t at = name.find(most); at != std::string::npos) name.replace(at, most.size(), mpt);
   }
   return name;
+}
+
+/// StarCoder2's.
+void name_as_starcoder(std::vector<StoredTensor>& tensors) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"up_proj", "c_fc"},
+                                                                      {"down_proj", "c_proj"}};
+  for (StoredTensor& tensor : tensors) {
+    for (const auto& [most, own] : kNames) {
+      if (const size_t at = tensor.name.find(most); at != std::string::npos)
+        tensor.name.replace(at, most.size(), own);
+    }
+  }
 }
 
 /// As MPT has them: q, k and v of a layer, which follow one another, are one tensor.
@@ -189,6 +202,9 @@ ordered_json classic_config(const ModelFacts& facts) {
       config["first_k_dense_replace"] = dense.size();
       config["routed_scaling_factor"] = facts.router_scale;
     }
+  } else if (facts.norm_bias != 0 && facts.ffn_bias != 0) {
+    config["norm_epsilon"] = facts.norm_epsilon;
+    if (has_windows(facts)) config["sliding_window"] = window_of_layer(facts, 0);
   } else if (facts.norm_bias != 0) {
     config["norm_eps"] = facts.norm_epsilon;
     config["partial_rotary_factor"] = 1.0 * rotated_dims(facts) / facts.head_dim;
@@ -423,6 +439,7 @@ void write_hf_folder(const ReferenceWeights& weights, const ModelFacts& facts, c
     tensors.push_back({name, "BF16", shape, {bytes, bytes + stored.size() * sizeof(uint16_t)}});
   });
   if (norm_placement(facts) == NormPlacement::kCentred && facts.norm_bias == 0) name_as_mpt(tensors);
+  if (facts.norm_bias != 0 && facts.ffn_bias != 0) name_as_starcoder(tensors);
   if (num_shards < 1 || static_cast<size_t>(num_shards) > tensors.size()) {
     throw std::invalid_argument(
         fmt::format("num_shards: expected 1 to {}, got {}", tensors.size(), num_shards));

@@ -89,6 +89,7 @@ ModelShape model_shape(const Plan& plan) {
                    .norms = norm_placement(facts),
                    .norm_offset = facts.norm_offset != 0,
                    .up_biases = up_biases(facts),
+                   .down_bias = facts.ffn_bias != 0,
                    .logit_biases = facts.norm_bias != 0,
                    .ungated = facts.ungated != 0,
                    .ordered = facts.weight_order != 0,

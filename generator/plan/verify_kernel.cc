@@ -73,7 +73,9 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
   check.same("hidden", facts.hidden, model.hidden);
   check.same("biases", facts.qkv_bias == 1 || facts.norm_bias == 1, model.qkv_bias);
   const int up_rows = facts.ungated == 1 ? facts.ffn : 2 * facts.ffn;
-  check.same("biases of gate and up", facts.norm_bias == 1 ? up_rows : 0, model.up_biases);
+  check.same("biases of gate and up", facts.norm_bias == 1 || facts.ffn_bias == 1 ? up_rows : 0,
+             model.up_biases);
+  check.same("biases of down", facts.ffn_bias == 1, model.down_bias);
   check.same("biases of logits", facts.norm_bias == 1, model.logit_biases);
   check.same("biases of o", facts.o_bias == 1, model.o_bias);
   check.same("sinks", facts.sinks == 1, model.attention.sinks);

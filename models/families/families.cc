@@ -10,7 +10,8 @@ namespace soliton {
       each(kQwen2Moe) each(kGlm4Moe) each(kOlmoe) each(kGptOss) each(kGemma2) each(kGemma3)                \
           each(kGemma3Pictures) each(kOlmo2) each(kOlmo3) each(kGranite) each(kSmolLm3) each(kSeedOss)     \
               each(kExaone4) each(kGlm4) each(kMinistral) each(kMinistral3) each(kMistral3) each(kHunyuan) \
-                  each(kCohere) each(kCohere2) each(kMpt) each(kMptOriginal) each(kArcee) each(kNemotron)
+                  each(kCohere) each(kCohere2) each(kMpt) each(kMptOriginal) each(kArcee) each(kNemotron)  \
+                      each(kStarcoder2)
 #define SOLITON_DECLARE(family) extern const Family family;
 #define SOLITON_ADDRESS(family) &family,
 

@@ -75,6 +75,8 @@ struct Family {
   const char* qkv_bias_member = nullptr;     // that says whether they are there; absent: as `qkv_bias` says
   bool o_bias = false;                       // where q, k and v have biases, so has o,
   const char* o_bias_member = nullptr;       // or this says so
+  bool ffn_bias = false;                     // gate, up and down of feed-forward networks have biases
+  const char* ffn_bias_member = nullptr;     // or this says so; absent: as `ffn_bias` says
   bool sinks = false;                        // heads have the score of a key without a value
   bool head_norm = false;                    // heads of q and k are normed
   const char* head_norm_member = nullptr;    // likewise

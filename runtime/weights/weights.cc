@@ -89,20 +89,17 @@ class Packer {
     const LayerBiases places = layer_biases(model_.facts);
     graph_.for_each_op([&](const GraphOp& op, int layer) {
       if (op.output == OutputKind::kRotary || op.matrix == kNone) return;
-      if (model_.facts.norm_bias != 0 && op.input != InputKind::kVector) {
-        const int first = layer < model_.facts.num_layers ? places.gate_up() : 0;
-        add_norm_bias(op, layer,
-                      biases.subspan(static_cast<size_t>(layer) * places.words() + first,
-                                     static_cast<size_t>(graph_.matrices[op.matrix].rows)));
+      const int first = layer == model_.facts.num_layers   ? 0
+                        : op.output == OutputKind::kSwiglu ? places.gate_up()
+                        : op.appends                       ? places.o()
+                                                           : places.down();
+      const auto own = biases.subspan(static_cast<size_t>(layer) * places.words() + first);
+      if (graph_.matrices[op.matrix].has_bias) {
+        const int rows = model_.matrices[op.matrix].stored_tiles() * kTileRows;
+        sources_[op.matrix].at(layer).read_biases(own.first(rows));
       }
-      if (!graph_.matrices[op.matrix].has_bias) return;
-      const ExpertAxis axis = graph_.matrices[op.matrix].experts.axis;
-      const int first = axis == ExpertAxis::kRows      ? places.gate_up()
-                        : axis == ExpertAxis::kColumns ? places.down()
-                                                       : places.o();
-      const int rows = model_.matrices[op.matrix].stored_tiles() * kTileRows;
-      const auto of_layer = biases.subspan(static_cast<size_t>(layer) * places.words(), places.words());
-      sources_[op.matrix].at(layer).read_biases(of_layer.subspan(first, rows));
+      if (op.input != InputKind::kVector)
+        add_norm_bias(op, layer, own.first(graph_.matrices[op.matrix].rows));
     });
   }
 

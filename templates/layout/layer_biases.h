@@ -25,7 +25,7 @@ struct LayerBiases {
   int num_sinks = 0;    // [heads]: scores in base 2
   int num_o = 0;        // [hidden]
   int num_gate_up = 0;  // [experts][packed rows of one], or [packed rows] of a layer without experts
-  int num_down = 0;     // [experts][hidden]
+  int num_down = 0;     // [experts][hidden], or [hidden]
   int num_factors = 0;  // kNumFactors, by FactorOf
 
   SOLITON_HOST_DEVICE constexpr int sinks() const { return 0; }

@@ -46,6 +46,7 @@ struct ModelFacts {
   int32_t norms = 0;           // of the residual stream, where they stand: a NormPlacement
   int32_t norm_offset = 0;     // all norms multiply with 1 + their weight
   int32_t norm_bias = 0;       // LayerNorms add a bias, which matrices add as biases of their own
+  int32_t ffn_bias = 0;        // gate, up and down of layers that are no mixtures add biases
   int32_t ungated = 0;         // feed-forward networks have no gate: up alone is activated
   int32_t activation = 0;      // what gate and up become: an Activation
   int32_t kv_bits = 16;        // of a key or value in the cache: 8 (E4M3), 16 (f16) or 32 (two f16)
@@ -268,6 +269,7 @@ constexpr void for_each_fact(Facts& facts, Visitor&& visit) {
   if (facts.norms != 0) visit("norms", facts.norms);
   if (facts.norm_offset != 0) visit("norm_offset", facts.norm_offset);
   if (facts.norm_bias != 0) visit("norm_bias", facts.norm_bias);
+  if (facts.ffn_bias != 0) visit("ffn_bias", facts.ffn_bias);
   if (facts.ungated != 0) visit("ungated", facts.ungated);
   visit("activation", facts.activation);
   visit("kv_bits", facts.kv_bits);
@@ -352,9 +354,11 @@ constexpr int32_t head_norm_weights(const ModelFacts& facts) {
   return (facts.joint_norm != 0 ? rotary_heads(facts) : 2) * facts.head_dim;
 }
 
-/// Rows of gate and up, or of up alone, of a layer that is no mixture, if they have biases.
+/// Rows of gate and up, or of up alone, of a layer that is no mixture, if they add biases, be they their own or what the norm's
+/// makes of it.
 constexpr int32_t up_biases(const ModelFacts& facts) {
-  return facts.norm_bias == 0 ? 0 : facts.ungated != 0 ? facts.ffn : 2 * facts.ffn;
+  if (facts.norm_bias == 0 && facts.ffn_bias == 0) return 0;
+  return facts.ungated != 0 ? facts.ffn : 2 * facts.ffn;
 }
 /// Do q, k and v add biases, be they their own or what the norm's makes of it?
 constexpr bool adds_qkv_biases(const ModelFacts& facts) {
@@ -369,7 +373,8 @@ constexpr int32_t logit_biases(const ModelFacts& facts) {
 constexpr LayerBiases layer_biases(const ModelFacts& facts) {
   const int32_t experts = facts.expert_bias != 0 ? stored_experts(facts) : 0;
   return {facts.sinks != 0 ? facts.num_heads : 0, facts.o_bias != 0 ? facts.hidden : 0,
-          experts * 2 * expert_width(facts) + up_biases(facts), experts * facts.hidden,
+          experts * 2 * expert_width(facts) + up_biases(facts),
+          facts.ffn_bias != 0 ? facts.hidden : experts * facts.hidden,
           further_format(facts).has_factors() ? kNumFactors : 0};
 }
 

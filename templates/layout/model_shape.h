@@ -53,6 +53,7 @@ struct ModelShape {
   NormPlacement norms = NormPlacement::kBefore;  // of the residual stream
   bool norm_offset = false;                      // do norms multiply with 1 + their weight?
   int up_biases = 0;                             // of gate and up of a layer, a row each
+  bool down_bias = false;                        // has down of such a layer any?
   bool logit_biases = false;                     // have logits any? They lie behind those of all layers
   bool ungated = false;                          // have feed-forward networks no gate?
   bool ordered = false;  // do writers place activations in their reader's order? See layout/order.h
@@ -105,7 +106,7 @@ struct ModelShape {
   SOLITON_HOST_DEVICE constexpr LayerBiases biases() const {
     const int experts = mixture.expert_bias ? mixture.experts + mixture.shared : 0;
     return {attention.sinks ? num_heads : 0, o_bias ? hidden : 0, experts * 2 * mixture.ffn + up_biases,
-            experts * hidden, further.has_factors() ? kNumFactors : 0};
+            down_bias ? hidden : experts * hidden, further.has_factors() ? kNumFactors : 0};
   }
   /// Weights of a layer's norms of heads.
   SOLITON_HOST_DEVICE constexpr int head_norm_weights() const {

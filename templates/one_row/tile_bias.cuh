@@ -1,4 +1,4 @@
-// What the rows of a tile add to their sums beside biases of q, k and v: biases of o, and of experts. They are loaded a tile
+// What the rows of a tile add to their sums beside biases of q, k and v: biases of o, of feed-forward networks and of experts. They are loaded a tile
 // ahead, since device memory is slow to answer while it streams.
 #pragma once
 
@@ -30,6 +30,10 @@ class TileBias {
       if (phase.output == OutputKind::kResidual && phase.appends) {
         if (kBiases.num_o > 0) values_[0] = load_constant(biases + kBiases.o() + tile * kTileRows + row);
         return;
+      }
+      if constexpr (kPlan.model.down_bias) {
+        if (phase.output == OutputKind::kResidual)
+          values_[0] = load_constant(biases + kBiases.down() + tile * kTileRows + row);
       }
       if constexpr (kPlan.model.logit_biases) {
         if (phase.output == OutputKind::kLogits) {

@@ -1,4 +1,5 @@
-// What the outputs of a layer's matrices add to their sums beside biases of q, k and v: biases of o, and of experts. Device
+// What the outputs of a layer's matrices add to their sums beside biases of q, k and v: biases of o, of
+// feed-forward networks and of experts. Device
 // memory is slow to answer while it streams, and registers are too few to hold them until they are added: so they are brought
 // into L2 when a phase begins. Of what a model does not have nothing is compiled.
 #pragma once
@@ -24,6 +25,10 @@ class OutputBiases {
     if constexpr (kIsThere) {
       if (phase.output == OutputKind::kResidual && phase.appends && kBiases.num_o > 0)
         each(worker, run.count, [&](int i) { return o_tile(run.first + i * run.stride); });
+      if constexpr (kPlan.model.down_bias) {
+        if (phase.output == OutputKind::kResidual && !phase.appends)
+          each(worker, run.count, [&](int i) { return down_tile(0, run.first + i * run.stride); });
+      }
       if constexpr (kPlan.model.up_biases > 0) {
         if (phase.output == OutputKind::kSwiglu)
           each(worker, run.count, [&](int i) { return gate_up_tile(0, run.first + i * run.stride); });
@@ -58,9 +63,10 @@ class OutputBiases {
     return load_constant(gate_up_tile(0, tile) + row);
   }
   SOLITON_DEVICE float4 of_logits(int tile, int quarter) const { return four(logits_tile(tile), quarter); }
-  /// Of all experts that a row goes through, each times its weight.
+  /// Of a layer without experts; of one with them, of all that a row goes through, each times its weight.
   SOLITON_DEVICE float4 of_down(int tile, int row, int quarter) const {
     constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
+    if constexpr (kPlan.model.down_bias) return four(down_tile(0, tile), quarter);
     float4 sum = make_float4(0, 0, 0, 0);
     if constexpr (kMixture.expert_bias && !kGroups<kPlan>) {
       if (row >= context_.params.tree.num_rows) return sum;  // it has chosen nothing

@@ -255,7 +255,7 @@ class Outputs : public ResidualStream<kPlan> {
     return result;
   }
 
-  /// A tile's sums of o, or of down of experts.
+  /// A tile's sums of o, or of down.
   SOLITON_DEVICE Sums with_output_bias(const MatrixInstance& at, int tile, Sums v) const {
     const OutputBiases<kPlan> biases(context_, at.layer);
     add(v, at.phase.appends ? biases.of_o(tile, quarter()) : biases.of_down(tile, row(), quarter()));

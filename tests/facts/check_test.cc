@@ -167,6 +167,20 @@ TEST(Check, BiasesOfNormsNeedLayerNormsAndFloats) {
   EXPECT_EQ(refusal_of(facts), "5 config.json: weight_bits: expected 16 where norms have biases, got 4");
 }
 
+TEST(Check, BiasesOfNetworksAreThoseOfAllLayersAlike) {
+  ModelFacts facts = good_facts();
+  facts.ffn_bias = 1;
+  EXPECT_EQ(refusal_of(facts), "no error");
+  facts.residual_scale = 0.5;
+  EXPECT_EQ(refusal_of(facts),
+            "5 config.json: residual_scale: expected 1 where outputs of blocks have biases, got 0.5");
+  facts.residual_scale = 1;
+  facts.layer_ffn[0] = facts.ffn;
+  for (int layer = 1; layer < facts.num_layers; ++layer) facts.layer_ffn[layer] = facts.ffn / 2;
+  EXPECT_EQ(refusal_of(facts).substr(0, 87),
+            "5 config.json: ffn: expected one for all layers where feed-forward networks have biases");
+}
+
 TEST(Check, RotationsOfLayersMustBeThere) {
   ModelFacts facts = good_facts();
   facts.layer_rope[1] = kNoRope;

@@ -203,7 +203,7 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
           "architectures: expected ForCausalLM of Llama, Mistral, Qwen2, Qwen3, Phi3, Qwen3Moe, Mixtral, "
           "Qwen2Moe, Glm4Moe, "
           "Olmoe, GptOss, Gemma2, Gemma3, Olmo2, Olmo3, Granite, SmolLM3, SeedOss, Exaone4, Glm4, "
-          "Ministral, Ministral3, HunYuanDenseV1, Cohere, Cohere2, Mpt, MPT, Arcee, Nemotron, or "
+          "Ministral, Ministral3, HunYuanDenseV1, Cohere, Cohere2, Mpt, MPT, Arcee, Nemotron, Starcoder2, or "
           "Gemma3ForConditionalGeneration, "
           "Mistral3ForConditionalGeneration, got \"GemmaForCausalLM\"");
   refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},

@@ -415,7 +415,8 @@ TEST(ModelConfig, RefusesUnknownAndMissingKeys) {
           19,
           "dtype: expected one of name, hidden, ffn, num_layers, num_heads, num_kv_heads, head_dim, "
           "vocabulary, tied_lm_head, qkv_bias, o_bias, head_norm, joint_norm, head_norm_last, sinks, norms, "
-          "norm_offset, windows, chunks, alibi, norm_bias, ungated, activation, kv_bits, max_context, "
+          "norm_offset, windows, chunks, alibi, norm_bias, ffn_bias, ungated, activation, kv_bits, "
+          "max_context, "
           "norm_epsilon, "
           "embedding_scale, "
           "residual_scale, attention_scale, attention_soft_cap, logit_scale, logit_soft_cap, "

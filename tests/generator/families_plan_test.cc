@@ -14,7 +14,8 @@ namespace soliton {
 namespace {
 
 /// Of tests/configs. Parameters as transformers counts them, of what is text.
-/// Written down without what was published beside it: Ministral 3 of 3B and 14B, Hunyuan, MPT and Minitron.
+/// Written down without what was published beside it: Ministral 3 of 3B and 14B, and Hunyuan. Minitron is as its makers' own
+/// configuration and converter have it, StarCoder2 as tests of others that run the published models do.
 struct Published {
   const char* name;
   int64_t parameters;
@@ -42,6 +43,7 @@ constexpr Published kPublished[] = {
     {"hunyuan-4b", 3995265024},       {"hunyuan-7b", 7504568320},
     {"command-r-32b", 32296476672},   {"command-r7b", 8028033024},
     {"mpt-7b", 6649286656},           {"minitron-4b", 4190509056},
+    {"starcoder2-3b", 3030371328},    {"starcoder2-7b", 7173923840},
 };
 
 ModelFacts facts_of(const std::string& name) {
@@ -73,7 +75,11 @@ TEST_P(PublishedConfig, IsPlannedWithAllItsParameters) {
   const ModelTables tables = model_tables(facts);
   const int64_t tied = facts.tied_lm_head != 0 ? tables.embedding : 0;
   // Biases of norms are none of a table, but what matrices make of them.
-  const int64_t biases = facts.norm_bias != 0 ? tables.norms : tables.qkv_biases;
+  const int64_t of_norms = facts.norm_bias != 0 ? tables.norms : 0;
+  const int64_t of_qkv = facts.qkv_bias != 0 ? tables.qkv_biases : 0;
+  const int64_t of_layer = (facts.o_bias != 0 ? facts.hidden : 0) +
+                           (facts.ffn_bias != 0 ? int64_t{up_biases(facts)} + facts.hidden : 0);
+  const int64_t biases = of_norms + of_qkv + facts.num_layers * of_layer;
   EXPECT_EQ(
       elements + tables.embedding - tied + tables.norms - repeated_norms(facts) + tables.head_norms + biases,
       GetParam().parameters);
@@ -160,6 +166,12 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_EQ(minitron.norm_offset, 1);
   EXPECT_EQ(minitron.rope_dims, 64);
   EXPECT_EQ(minitron.activation, static_cast<int32_t>(Activation::kReluSquared));
+  const ModelFacts starcoder = facts_of("starcoder2-3b");
+  EXPECT_EQ(show_windows(starcoder), "[4096]");
+  EXPECT_EQ(starcoder.norm_bias + starcoder.qkv_bias + starcoder.o_bias + starcoder.ffn_bias, 4);
+  EXPECT_EQ(starcoder.tied_lm_head, 1);
+  EXPECT_EQ(starcoder.rope_theta, 999999.4420358813);
+  EXPECT_EQ(starcoder.activation, static_cast<int32_t>(Activation::kGeluTanh));
   const ModelFacts granite = facts_of("granite-3.3-8b");
   EXPECT_EQ(granite.logit_scale, 1 / 16.0);
   EXPECT_EQ(granite.attention_scale, 1 / 128.0);

@@ -231,17 +231,18 @@ class KernelNumberWalk {
   void shape(ModelShape& shape) {
     at_ = "model";
     auto& [layers, num_layers, num_heads, num_kv_heads, head_dim, kv_parts, kv_e4m3, hidden, qkv_bias, o_bias,
-           head_norm, joint_norm, head_norm_last, norms, norm_offset, up_biases, logit_biases, ungated,
-           ordered, norm_epsilon, score_scale, embedding_scale, residual_scale, logit_scale, logit_soft_cap,
-           rope_tables, query_table, attention, activation, mixture, router_scale, integers, further] = shape;
+           head_norm, joint_norm, head_norm_last, norms, norm_offset, up_biases, down_bias, logit_biases,
+           ungated, ordered, norm_epsilon, score_scale, embedding_scale, residual_scale, logit_scale,
+           logit_soft_cap, rope_tables, query_table, attention, activation, mixture, router_scale, integers,
+           further] = shape;
     auto& [experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias] = mixture;
     numbers(experts, chosen, ffn, renormalised, shared, shared_gate, scores, biased, expert_bias);
     auto& [soft_cap, sinks, alibi] = attention;
     numbers(sinks);
     at_ = "mixture";
     numbers(num_layers, num_heads, num_kv_heads, head_dim, kv_parts, kv_e4m3, hidden, qkv_bias, o_bias,
-            head_norm, joint_norm, head_norm_last, norms, norm_offset, up_biases, logit_biases, ungated,
-            ordered, rope_tables, query_table, activation);
+            head_norm, joint_norm, head_norm_last, norms, norm_offset, up_biases, down_bias, logit_biases,
+            ungated, ordered, rope_tables, query_table, activation);
     format(integers);
     format(further);
     at_ = "kernel";

@@ -59,6 +59,7 @@ constexpr Free kFree[] = {
     {"facts.router_bias", "what the kernel adds to scores, which lies beside the weights"},
     {"facts.expert_bias", "whether the kernel adds biases, which lie beside the weights"},
     {"facts.norm_bias", "whether the kernel adds biases, which lie beside the weights"},
+    {"facts.ffn_bias", "whether the kernel adds biases, which lie beside the weights"},
     {"facts.o_bias", "whether the kernel adds biases, which lie beside the weights"},
     {"facts.sinks", "whether softmax starts with a score, which lies beside the weights"},
     {"facts.tied_lm_head", "which tensor the runtime packs"},

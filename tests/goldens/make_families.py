@@ -83,6 +83,9 @@ FAMILIES = {
     "nemotron": ("NemotronForCausalLM", {
         "hidden_act": "relu2", "norm_eps": 1e-5,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}),
+    "starcoder2": ("Starcoder2ForCausalLM", {
+        "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5, "use_bias": True, "sliding_window": 40, "tie_word_embeddings": True,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 999999.4420358813}}),
     "cohere": ("CohereForCausalLM", {
         "hidden_size": 256, "layer_norm_eps": 1e-5, "logit_scale": 0.25, "use_qk_norm": False,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
@@ -102,6 +105,8 @@ OWN_MEMBERS = {
 MPT_NAMES = (("transformer.wte", "model.embed_tokens"), ("transformer.blocks.", "model.layers."), ("transformer.norm_f", "model.norm"),
              ("norm_1", "input_layernorm"), ("norm_2", "post_attention_layernorm"), ("attn.Wqkv", "self_attn.qkv_proj"),
              ("attn.out_proj", "self_attn.o_proj"), ("ffn.", "mlp."))
+# StarCoder2's names of linear layers, likewise.
+STARCODER_NAMES = (("mlp.c_fc", "mlp.up_proj"), ("mlp.c_proj", "mlp.down_proj"))
 OFFSET_NORMS = {"gemma2", "gemma3_text", "nemotron"}
 ROTATED = {"glm4": 0.5, "cohere": 1, "cohere2": 1}  # part of a head's dims, by pairs that stand side by side
 
@@ -129,6 +134,9 @@ def random_parameter(name, shape, family):
         if "qkv_proj" in name:
             third = (shape[0] // 3, shape[1])
             return np.concatenate([random(name.replace("qkv_proj", part), third) for part in ("q_proj", "k_proj", "v_proj")])
+    if family == "starcoder2":
+        for own, most in STARCODER_NAMES:
+            name = name.replace(own, most)
     if "gate_up_proj" in name:
         half = (shape[0] // 2, shape[1])
         return np.concatenate([random(name.replace("gate_up_proj", part), half) for part in ("gate_proj", "up_proj")])

@@ -36,8 +36,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "mixture-joint-6", "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8",
                     "mixture-mxfp4-4-rows8", "sandwich-4-all", "after-5-counter", "after-3-all",
                     "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all", "centred-3-all",
-                    "int4-ungated-3-all", "norm-bias-3-all", "plain-3-bytes", "wide128-2-bytes-rows64",
-                    "deep256-3-bytes"),
+                    "int4-ungated-3-all", "norm-bias-3-all", "biases-3-all", "plain-3-bytes",
+                    "wide128-2-bytes-rows64", "deep256-3-bytes"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {

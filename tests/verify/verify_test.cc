@@ -37,16 +37,17 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                                          "mixture-sinks-5", "sandwich-4-all", "after-3-all",
                                          "int4-after-3-all", "scaled-4-all", "turned-3-all", "parallel-3-all",
                                          "centred-3-all", "int4-ungated-3-all", "norm-bias-3-all",
-                                         "wide128-4-split", "plain-3-bytes"),
+                                         "biases-3-all", "wide128-4-split", "plain-3-bytes"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, VerifyFaults,
                          testing::Values("micro-3", "int4-3", "int4-mixed-3", "int4-bias-3-all",
-                                         "norm128-4-all", "after-3-all"),
+                                         "norm128-4-all", "after-3-all", "biases-3-all"),
                          test_name);
 
 /// What in the names of a kernel's tensors none of the kernels above has: all that is zeroed in short runs.
 std::string_view own_part(const std::string& kernel) {
   return kernel == "int4-bias-3-all" ? ".bias"
+         : kernel == "biases-3-all"  ? ".bias"
          : kernel == "norm128-4-all" ? "_norm."
          : kernel == "after-3-all"   ? "_layernorm."
                                      : "";
