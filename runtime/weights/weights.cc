@@ -118,7 +118,11 @@ class Packer {
         factors[of] =
             graph_.matrices[op.matrix].format.has_factors() ? kNvfp4Unit * source.factor_of(row) : 1;
       };
-      if (op.output == OutputKind::kRotary) {
+      if (const ExpertParts& experts = graph_.matrices[op.matrix].experts;
+          experts.axis != ExpertAxis::kNone) {
+        read_expert_factors(op, layer, biases);
+        for (const FactorOf of : {kFactorOfGate, kFactorOfUp, kFactorOfDown}) factors[of] = 1;
+      } else if (op.output == OutputKind::kRotary) {
         put(kFactorOfQ, 0);
         put(kFactorOfK, queries);
         put(kFactorOfV, rotary);
@@ -129,6 +133,27 @@ class Packer {
         put(op.appends ? kFactorOfO : kFactorOfDown, 0);
       }
     });
+  }
+
+  /// Of gate and up of a layer's experts, or of down. See ExpertFactor.
+  void read_expert_factors(const GraphOp& op, int layer, std::span<float> biases) const {
+    const LayerBiases places = layer_biases(model_.facts);
+    const GraphMatrix& matrix = graph_.matrices[op.matrix];
+    const MatrixSource& source = sources_[op.matrix].at(layer);
+    const int rows = model_.matrices[op.matrix].stored_tiles() * kTileRows / matrix.experts.count;
+    const auto all = biases.subspan(static_cast<size_t>(layer) * places.words() + places.expert_factors());
+    for (int expert = 0; expert < matrix.experts.count; ++expert) {
+      const auto put = [&](ExpertFactor of, int row) {
+        all[expert * kNumExpertFactors + of] =
+            matrix.format.has_factors() ? kNvfp4Unit * source.factor_of(expert * rows + row) : 1;
+      };
+      if (matrix.experts.axis == ExpertAxis::kColumns) {
+        put(kExpertDownFactor, 0);
+        continue;
+      }
+      put(kExpertGateFactor, 0);
+      put(kExpertUpFactor, kTileRows / 2);
+    }
   }
 
   /// What the bias of the norm before a matrix makes of its rows, added to `biases`, if there is one.
@@ -442,9 +467,13 @@ std::vector<float> random_biases(int64_t count, float bound, uint64_t seed) {
 std::vector<float> random_layer_biases(const ModelFacts& facts, float bound, uint64_t seed) {
   std::vector<float> biases = random_biases(model_tables(facts).layer_biases, bound, seed);
   const LayerBiases places = layer_biases(facts);
-  for (int layer = 0; places.num_factors > 0 && layer < facts.num_layers; ++layer)
-    std::fill_n(biases.begin() + int64_t{layer} * places.words() + places.factors(), kNumFactors,
+  for (int layer = 0; places.num_factors > 0 && layer < facts.num_layers; ++layer) {
+    const auto first = biases.begin() + int64_t{layer} * places.words() + places.factors();
+    std::fill_n(first, kNumFactors + places.num_expert_factors,
                 kNvfp4Unit * bound / (kMostE2m1 * kRandomNvfp4Value));
+    if (ffn_of_layer(facts, layer) == kMixture)
+      std::fill(first + kFactorOfGate, first + kFactorOfDown + 1, 1.0f);
+  }
   return biases;
 }
 

@@ -372,10 +372,12 @@ constexpr int32_t logit_biases(const ModelFacts& facts) {
 /// As the kernels' ModelShape has it.
 constexpr LayerBiases layer_biases(const ModelFacts& facts) {
   const int32_t experts = facts.expert_bias != 0 ? stored_experts(facts) : 0;
-  return {facts.sinks != 0 ? facts.num_heads : 0, facts.o_bias != 0 ? facts.hidden : 0,
+  return {facts.sinks != 0 ? facts.num_heads : 0,
+          facts.o_bias != 0 ? facts.hidden : 0,
           experts * 2 * expert_width(facts) + up_biases(facts),
           facts.ffn_bias != 0 ? facts.hidden : experts * facts.hidden,
-          further_format(facts).has_factors() ? kNumFactors : 0};
+          further_format(facts).has_factors() ? kNumFactors : 0,
+          further_format(facts).has_factors() ? stored_experts(facts) * kNumExpertFactors : 0};
 }
 
 /// What scores are multiplied with.

@@ -105,8 +105,12 @@ struct ModelShape {
   SOLITON_HOST_DEVICE constexpr int qkv_rows() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
   SOLITON_HOST_DEVICE constexpr LayerBiases biases() const {
     const int experts = mixture.expert_bias ? mixture.experts + mixture.shared : 0;
-    return {attention.sinks ? num_heads : 0, o_bias ? hidden : 0, experts * 2 * mixture.ffn + up_biases,
-            down_bias ? hidden : experts * hidden, further.has_factors() ? kNumFactors : 0};
+    return {attention.sinks ? num_heads : 0,
+            o_bias ? hidden : 0,
+            experts * 2 * mixture.ffn + up_biases,
+            down_bias ? hidden : experts * hidden,
+            further.has_factors() ? kNumFactors : 0,
+            further.has_factors() ? (mixture.experts + mixture.shared) * kNumExpertFactors : 0};
   }
   /// Weights of a layer's norms of heads.
   SOLITON_HOST_DEVICE constexpr int head_norm_weights() const {

@@ -219,6 +219,7 @@ class Epilogue {
   SOLITON_DEVICE void logits(const MatrixPhase& phase, int tile, float scale, int next_tile);
   SOLITON_DEVICE void choose(const MatrixPhase& phase, int layer);
   SOLITON_DEVICE float expert_weight(int tile, int phase) const;
+  SOLITON_DEVICE float expert_factor(int tile, int phase) const;
   SOLITON_DEVICE void draw(const MatrixPhase& phase);
   SOLITON_DEVICE void end_choice();
   SOLITON_DEVICE void begin_choice() { best_ = kNoCandidate; }
@@ -310,9 +311,10 @@ class Epilogue {
   RingPosition<kPlan.tile_slots> tile_;
   uint32_t units_ = 0;
   uint32_t partials_expected_ = 0;
-  float expert_weight_ = 0;  // lane i has that of the layer's i-th expert
-  uint32_t choices_ = 0;     // of experts, since the launch began
-  bool first_ = true;        // no tile or unit of the phase yet
+  float expert_weight_ = 0;     // lane i has that of the layer's i-th expert
+  float2 expert_factors_ = {};  // likewise, of gate and up, see RowFactors
+  uint32_t choices_ = 0;        // of experts, since the launch began
+  bool first_ = true;           // no tile or unit of the phase yet
   WaitClock waits_;
   WaitClock merge_waits_;
 };

@@ -76,6 +76,7 @@ template <const KernelPlan& kPlan>
 SOLITON_DEVICE void Epilogue<kPlan>::swiglu(const MatrixPhase& phase, float* output, int tile, float scale,
                                             int layer, int next_tile) {
   float value = take_tile(phase, tile) * scale;
+  if constexpr (RowFactors<kPlan>::kOfExperts) value *= expert_factor(tile, phase.number);
   if constexpr (kPlan.model.mixture.expert_bias || kPlan.model.up_biases > 0) {
     value += tile_bias_.of_row();
     tile_bias_.load(context_, phase, layer, next_tile);
@@ -126,6 +127,14 @@ SOLITON_DEVICE void Epilogue<kPlan>::choose(const MatrixPhase& phase, int layer)
   warp_arrive(&context_.barrier(BarrierId::kExpertsChosen));
   ++choices_;
   expert_weight_ = choice.weight(context_.lane, kPlan.model.router_scale);
+  if constexpr (RowFactors<kPlan>::kOfExperts) {
+    if (context_.lane < kPlan.model.mixture.used()) {
+      const float4 factors = RowFactors<kPlan>::of_expert(context_.params.layer_biases, layer,
+                                                          static_cast<int>(choice.expert()));
+      expert_factors_ = make_float2(factors.x, factors.y);
+      expert_weight_ *= factors.z;
+    }
+  }
 }
 
 /// 1 where there are no experts.
@@ -136,6 +145,16 @@ SOLITON_DEVICE float Epilogue<kPlan>::expert_weight(int tile, int phase) const {
     if (experts.axis == ExpertAxis::kRows) return shuffle(expert_weight_, tile / experts.tiles);
   }
   return 1.0f;
+}
+
+/// The same of what sums of this lane's row are multiplied with.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE float Epilogue<kPlan>::expert_factor(int tile, int phase) const {
+  const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase];
+  if (experts.axis != ExpertAxis::kRows) return 1.0f;
+  const float gate = shuffle(expert_factors_.x, tile / experts.tiles);
+  const float up = shuffle(expert_factors_.y, tile / experts.tiles);
+  return context_.lane % kTileRows < kTileRows / 2 ? gate : up;
 }
 
 /// Adds to the residual stream, whose rows stay with their CTA: phases that write it are dealt alike. It begins, behind

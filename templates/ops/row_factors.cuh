@@ -11,10 +11,18 @@ template <const KernelPlan& kPlan>
 struct RowFactors {
   static constexpr LayerBiases kBiases = kPlan.model.biases();
   static constexpr bool kIsThere = kBiases.num_factors > 0;
+  static constexpr bool kOfExperts = kBiases.num_expert_factors > 0;
 
   /// Those of a layer, by FactorOf.
   static SOLITON_DEVICE const float* of_layer(const float* layer_biases, int layer) {
     return layer_biases + static_cast<int64_t>(layer) * kBiases.words() + kBiases.factors();
+  }
+
+  /// Those of an expert of it, by ExpertFactor. What down gives is a sum over experts, so activations are multiplied with its.
+  static SOLITON_DEVICE float4 of_expert(const float* layer_biases, int layer, int expert) {
+    return load_constant(
+        reinterpret_cast<const float4*>(layer_biases + static_cast<int64_t>(layer) * kBiases.words() +
+                                        kBiases.expert_factors() + expert * kNumExpertFactors));
   }
 
   /// Has a phase's matrix one? Neither lm_head nor a router has.

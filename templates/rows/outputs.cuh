@@ -133,7 +133,14 @@ class Outputs : public ResidualStream<kPlan> {
         add(v, biases.of_gate_up(slot.number(), tile - number * tiles, quarter()));
         scale = 1.0f;
       }
-      const float weight = slot.weight_of(first + rank);
+      float weight = slot.weight_of(first + rank);
+      if constexpr (RowFactors<kPlan>::kOfExperts) {
+        const float4 factors =
+            RowFactors<kPlan>::of_expert(context_.params.layer_biases, at.layer, slot.number());
+        v = {make_float2(v.low.x * factors.x, v.low.y * factors.x),
+             make_float2(v.high.x * factors.y, v.high.y * factors.y)};
+        weight *= factors.z;
+      }
       float2 pair =
           make_float2(weight * gated(v.low.x, v.high.x, scale), weight * gated(v.low.y, v.high.y, scale));
       const int column = (tile - number * tiles) * 8 + quarter() * 2;

@@ -291,6 +291,7 @@ std::map<std::string, json> published_configs() {
           {"qwen3-0.6b", qwen3(1024, 3072, 28, 16, true)},
           {"qwen3-8b", qwen3(4096, 12288, 36, 32, false)},
           {"qwen3-30b-a3b", qwen3_moe()},
+          {"qwen3-30b-a3b-nvfp4", nvfp4(qwen3_moe())},
           {"qwen3-30b-a3b-gptq", gptq(qwen3_moe(), false)},
           {"qwen1.5-moe-a2.7b", qwen2_moe()},
           {"glm-4.5-air", glm4_moe()},
@@ -482,9 +483,15 @@ TEST(FolderFacts, OfE2m1AreRefusedWhereLayersDoNotFitTogether) {
          "model.layers.7.mlp.up_proj: expected floats, as model.layers.7.mlp.gate_proj has, ");
   expect(refusal(dense, json::array(), "NVFP4"),
          "config.json: lm_head: expected floats, got 4 bits in groups of 16: not supported");
-  expect(refusal(qwen3_moe(), {"lm_head", "*mlp.gate"}, "NVFP4"),
-         "expected experts in bf16 beside E2M1 in groups of 16 (NVFP4)");
-  EXPECT_EQ(refusal(qwen3_moe(), {"lm_head", "*mlp*"}, "NVFP4"), "no error");
+  for (const char* left_out : {"*mlp.gate", "*mlp*", "*self_attn*"})
+    EXPECT_EQ(refusal(qwen3_moe(), {"lm_head", left_out}, "NVFP4"), "no error") << left_out;
+  expect(refusal(qwen3_moe(), {"lm_head", "*.3.self_attn.o_proj"}, "NVFP4"),
+         "expected the same matrices of all mixtures in E2M1 in groups of 16 (NVFP4), got 16");
+  expect(refusal(gpt_oss(24, 32), {"lm_head"}, "NVFP4"),
+         "expected no E2M1 in groups of 16 (NVFP4) where experts have biases, got 16");
+  expect(refusal(qwen3_moe(), {"lm_head", "*.3.mlp.experts.17.up_proj"}, "NVFP4"),
+         "config.json: model.layers.3.mlp.experts.17.up_proj: expected 4 bits in groups of 16, as "
+         "model.layers.3.mlp.experts.0.gate_proj has, which is multiplied together with it, got floats");
 }
 
 TEST(FolderFacts, OfGptOssAreTheSameInEitherSchemaAndWithoutWhatIsImplied) {

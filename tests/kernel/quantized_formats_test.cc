@@ -40,6 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
         Formats{"int4-int8-3", {"gptq-v1-64-dynamic-eight", "gptq-v2-64-dynamic-eight+second-file"}},
         Formats{"int4-floats-3-all", {"gptq-v2-64-dynamic-skip"}},
         Formats{"plain-4-split", {"nf4", "nf4-single"}},
+        Formats{"mixture-nvfp4-3-all", {"nvfp4-all-c-t", "nvfp4-all-modelopt"}},
         Formats{"nvfp4-3-all", {"nvfp4-c-t", "nvfp4-modelopt"}}, Formats{"nvfp4-2-rows128", {"nvfp4-c-t"}},
         Formats{"int4-wide-3", {"gptq-v1-one", "gptq-v2-one", "awq-one", "c-t-one"}}),
     [](const testing::TestParamInfo<Formats>& info) {
@@ -108,20 +109,27 @@ TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
 }
 
 // All layers, bit for bit: as compressed-tensors, modelopt and quark have them, and what left-out ones have.
-TEST(E2m1Formats, AreReadAsTheirWritersCompute) {
+class E2m1Formats : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Kernels, E2m1Formats, testing::Values("nvfp4-3-all", "mixture-nvfp4-3-all"),
+                         [](const auto& info) { return info.param.substr(0, info.param.find('-')); });
+
+TEST_P(E2m1Formats, AreReadAsTheirWritersCompute) {
   const std::string python = find_python();
   if (python.empty()) GTEST_SKIP() << "no python3 with numpy; set SOLITON_PYTHON to one that has it";
-  const ModelFacts plain = plain_facts(facts_of("nvfp4-3-all"));
+  const bool is_mixture = GetParam() == "mixture-nvfp4-3-all";
+  const ModelFacts plain = plain_facts(facts_of(GetParam().c_str()));
   const TemporaryModel base(random_weights(plain, kWeightSeed), plain);
-  const std::vector<std::string> names = {"nvfp4-c-t", "nvfp4-modelopt", "mxfp4-c-t", "mxfp4-quark"};
+  std::vector<std::string> names = {"nvfp4-c-t", "nvfp4-modelopt", "mxfp4-c-t", "mxfp4-quark"};
+  if (is_mixture) names = {"nvfp4-all-c-t", "nvfp4-all-modelopt"};
   ASSERT_EQ(make_formats(python, base, names), 0);
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     const fs::path folder = base.path() / "formats" / name;
     const HfConfig config = HfConfig::open(folder);
     EXPECT_EQ(config.facts.further_group, name.starts_with("nvfp4") ? 16 : 0);
-    EXPECT_EQ(config.facts.layer_further[0], kQkvMatrix | kOMatrix | kGateUpMatrix);
-    EXPECT_EQ(config.facts.layer_further[1], kQkvMatrix | kGateUpMatrix | kDownMatrix);
+    constexpr int32_t kAll = kQkvMatrix | kOMatrix | kGateUpMatrix | kDownMatrix;
+    EXPECT_EQ(config.facts.layer_further[0], is_mixture ? kAll : kAll & ~kDownMatrix);
+    EXPECT_EQ(config.facts.layer_further[1], is_mixture ? kAll : kAll & ~kOMatrix);
     const TensorSource source = TensorSource::open(folder);
     const TensorSource meant = TensorSource::open(folder.string() + ".meant");
     const ModelTensors tensors =
@@ -142,7 +150,8 @@ TEST(E2m1Formats, AreReadAsTheirWritersCompute) {
         }
       }
     }
-    EXPECT_EQ(num_layers, 12);  // of 14: q, k, v, o, gate, up, down
+    // Of 14: q, k, v, o, gate, up, down; of the mixture all, six of each of the last three.
+    EXPECT_EQ(num_layers, is_mixture ? 2 * (4 + 6 * 3) : 12);
   }
 }
 
