@@ -317,12 +317,6 @@ void check_weights(const StatedFacts& stated) {
     if ((facts.further_group != 0 && facts.further_group != kNvfp4Group) || facts.further_minima != 0 ||
         facts.further_block != 0)
       refuse(&ModelFacts::further_group, fmt::format("{} for E2M1, or 0, which stands for 32", kNvfp4Group));
-    std::set<int32_t> of_mixtures;
-    for (int layer = 0; layer < facts.num_layers; ++layer) {
-      if (ffn_of_layer(facts, layer) == kMixture) of_mixtures.insert(further_of_layer(facts, layer));
-    }
-    if (facts.further_group != 0 && of_mixtures.size() > 1)
-      refuse(&ModelFacts::further_group, "the same matrices of all mixtures in E2M1 in groups of 16 (NVFP4)");
     if (facts.further_group != 0 && facts.expert_bias != 0)
       refuse(&ModelFacts::further_group, "no E2M1 in groups of 16 (NVFP4) where experts have biases");
     if (facts.further_group != 0 && facts.lm_head_bits != 16)

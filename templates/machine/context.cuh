@@ -26,11 +26,21 @@ struct LayerTable {
   int norms[kPlan.model.num_layers + 1] = {};
   int before[kPlan.model.num_layers + 1] = {};    // layers of its kind
   int of_kind[kPlan.model.num_kinds() + 1] = {};  // layers
+  int mixtures[kPlan.model.num_layers + 1] = {};  // layers before it that choose experts; at last all that do
+  static constexpr bool chooses(int kind) {
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      if (kPlan.phases[i].layer_kind == kind && kPlan.phases[i].routes != kNone) return true;
+    }
+    return false;
+  }
   constexpr LayerTable() {
+    int chosen = 0;
     for (int i = 0; i <= kPlan.model.num_layers; ++i) {
       before[i] = of_kind[kPlan.model.layers[i].kind]++;
       weights[i] = kPlan.model.layers[i].weights;
       norms[i] = kPlan.model.layers[i].first_norm;
+      mixtures[i] = chosen;
+      if (chooses(kPlan.model.layers[i].kind)) ++chosen;
     }
   }
 };

@@ -60,15 +60,6 @@ struct RouterSlices {
   static constexpr int kWords = route_words(kPlan.model.mixture.logits());  // of a slice
 };
 
-/// The kind of these layers.
-template <const KernelPlan& kPlan>
-consteval int mixture_kind() {
-  int kind = 0;
-  for (int i = 0; i < kPlan.num_phases; ++i)
-    kind = kPlan.phases[i].routes == kNone ? kind : kPlan.phases[i].layer_kind;
-  return kind;
-}
-
 /// What the router reads, and gate and up of experts.
 template <const KernelPlan& kPlan>
 consteval Vector mixture_input() {

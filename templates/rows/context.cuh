@@ -156,11 +156,11 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int expert_slots() const {
     return static_cast<int>(load_shared(expert_words(kExpertsLayout.count())));
   }
-  /// Choices of experts of this launch before a layer's: there is one kind of layers that makes any. Nobody has a register to
-  /// count them.
+  /// Choices of experts of this launch before a layer's. Nobody has a register to count them.
   SOLITON_DEVICE uint32_t choices(int layer) const {
     if constexpr (kPlan.model.num_kinds() == 1) return step * kPlan.model.num_layers + layer;
-    return step * kLayerTable<kPlan>.of_kind[mixture_kind<kPlan>()] + kLayerTable<kPlan>.before[layer];
+    const auto& mixtures = kLayerTable<kPlan>.mixtures;
+    return step * mixtures[kPlan.model.num_layers] + mixtures[layer];
   }
   /// Waits for a layer's. Pairs with the first worker's arrival in choose().
   SOLITON_DEVICE void wait_experts(int layer) const {

@@ -7,7 +7,7 @@ FOLDER/FORMAT/model.safetensors   the tensors of BASE; of the linear layers thos
 FOLDER/FORMAT.meant/model.safetensors  the same as bf16 and, of the linear layers, float32
 
 A FORMAT is METHOD-GROUP or METHOD-GROUP-EXTRA+EXTRA..., such as gptq-v1-64-no-g-idx: see METHODS and EXTRAS; or one of
-E4M3: fp8-blocks, fp8-channel or fp8-tensor; or of E2M1: nvfp4-c-t, nvfp4-modelopt, nvfp4-all-c-t, nvfp4-all-modelopt, mxfp4-c-t or mxfp4-quark;
+E4M3: fp8-blocks, fp8-channel or fp8-tensor; or of E2M1: nvfp4-c-t, nvfp4-modelopt, mxfp4-c-t or mxfp4-quark;
 or of bitsandbytes: nf4 or nf4-single. The
 layers are drawn as make_cases.py draws its own, with weights of about the size of BASE's. Needs numpy alone.
 """
@@ -221,21 +221,18 @@ class E2m1Layer:
 
 
 class E2m1Format(EveryLayer):
-    """As compressed-tensors, modelopt and quark have it; some layers are left out by name, by wildcards or by expressions, or
-    lm_head alone."""
+    """As compressed-tensors, modelopt and quark have it; some layers are left out by name, by wildcards or by expressions."""
 
     def __init__(self, name):
-        self.name, self.is_all = name, "-all-" in name
+        self.name = name
 
     def leaves_out(self, prefix):
-        if self.is_all:
-            return prefix == "lm_head"
         return prefix in ("lm_head", "model.layers.1.self_attn.o_proj", "model.layers.0.mlp.down_proj")
 
     def config(self):
-        if self.name.endswith("modelopt"):
+        if self.name == "nvfp4-modelopt":
             return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "kv_cache_scheme": {"num_bits": 8},
-                    "ignore": ["lm_head"] + ([] if self.is_all else ["*layers.1.self_attn.o*", "model.layer?.0.mlp.down_proj"])}
+                    "ignore": ["lm_head", "*layers.1.self_attn.o*", "model.layer?.0.mlp.down_proj"]}
         if self.name == "mxfp4-quark":
             weight = {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0", "is_dynamic": False}
             return {"quant_method": "quark", "exclude": ["lm_head", "*.1.self_attn.o_proj", "*.0.mlp.down_proj"],
@@ -250,8 +247,7 @@ class E2m1Format(EveryLayer):
                  "input_activations": weights | {"dynamic": "local"}}
         return {"quant_method": "compressed-tensors", "format": self.name[:5] + "-pack-quantized",
                 "quantization_status": "compressed", "config_groups": {"group_0": group},
-                "ignore": ["lm_head"] + ([] if self.is_all else
-                                         ["re:.*layers\\.1\\.self_attn\\.o_proj$", "model.layers.0.mlp.down_proj"])}
+                "ignore": ["lm_head", "re:.*layers\\.1\\.self_attn\\.o_proj$", "model.layers.0.mlp.down_proj"]}
 
     def layer(self, prefix, rows, columns):
         return E2m1Layer(self.name, f"{self.name} {prefix}", rows, columns)
