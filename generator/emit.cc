@@ -8,6 +8,7 @@
 
 #include "generator/plan/kernel_plan.h"
 #include "generator/text_writer.h"
+#include "layout/fact_list.h"
 #include "layout/library.h"
 
 namespace soliton {

@@ -5,6 +5,7 @@
 #include "generator/emit.h"
 #include "generator/plan/verify.h"
 #include "generator/source_of.h"
+#include "layout/fact_list.h"
 #include "models/check.h"
 
 namespace soliton {

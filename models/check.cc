@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 
+#include "layout/fact_list.h"
 #include "layout/weight_format.h"
 #include "models/check_layers.h"
 #include "models/check_rope.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layout/fact_list.h"
 #include "models/check.h"
 #include "models/limits.h"
 #include "models/model_config_rope.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "layout/fact_list.h"
 #include "models/yaml_members.h"
 
 namespace soliton {

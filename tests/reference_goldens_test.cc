@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "layout/fact_list.h"
 #include "long_tests.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "layout/fact_list.h"
 #include "layout/random.h"
 #include "models/hf_config.h"
 #include "temporary_folder.h"

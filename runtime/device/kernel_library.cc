@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "layout/fact_list.h"
 #include "models/mapped_file.h"
 #include "runtime/device/card_name.h"
 #include "runtime/device/host_memory.h"

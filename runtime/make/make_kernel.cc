@@ -8,6 +8,7 @@
 
 #include "generator/generate.h"
 #include "generator/text_writer.h"
+#include "layout/fact_list.h"
 #include "models/check.h"
 #include "models/error.h"
 #include "models/kept_file.h"

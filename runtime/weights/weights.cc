@@ -8,6 +8,7 @@
 #include <numbers>
 #include <thread>
 
+#include "layout/fact_list.h"
 #include "layout/order.h"
 #include "layout/rows.h"
 #include "models/error.h"

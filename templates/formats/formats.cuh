@@ -7,6 +7,7 @@
 #include "formats/e2m1.cuh"
 #include "formats/e4m3.cuh"
 #include "formats/integers.cuh"
+#include "layout/kernel_plan.h"
 
 namespace soliton {
 

@@ -15,27 +15,9 @@
 #include "layout/model_shape.h"
 #include "layout/order.h"
 #include "layout/phase.h"
+#include "layout/shared_memory.h"
 
 namespace soliton {
-
-/// A piece of a CTA's shared memory.
-struct Region {
-  const char* name = nullptr;
-  int offset = 0;
-  int bytes = 0;
-};
-
-/// The mbarriers that one kind of hand-over uses in turn.
-struct BarrierSet {
-  const char* name = nullptr;
-  int slots = 0;
-  int arrivals = 0;       // that complete a phase of one of them
-  bool by_warps = false;  // do whole warps arrive, or single lanes?
-};
-
-constexpr int kMaxRegions = 16;
-constexpr int kMaxBarriers = 20;
-constexpr int kBarrierBytes = 8;
 
 struct KernelPlan {
   ModelShape model;
@@ -350,38 +332,6 @@ constexpr KernelPlan with_phases(KernelPlan plan, const Phase (&phases)[kNumPhas
   plan.phases = phases;
   plan.num_phases = kNumPhases;
   return plan;
-}
-
-/// A phase as the kernel's code for all matrix phases wants it.
-SOLITON_HOST_DEVICE constexpr MatrixPhase matrix_phase(const KernelPlan& plan, int index) {
-  const Phase& phase = plan.phases[index];
-  const PackedMatrix& matrix = plan.matrices[phase.matrix];
-  int number = 0;
-  for (int i = 0; i < index; ++i) number += plan.phases[i].kind == PhaseKind::kMatrix ? 1 : 0;
-  const bool is_even = plan.model.num_kinds() == 1;
-  const bool is_once = phase.layer_kind == plan.model.num_kinds();
-  const Layer* layers = plan.model.layers;
-  const Layer first = is_even ? layers[is_once ? plan.model.num_layers : 0] : Layer{};
-  const Layer next = is_even && !is_once ? layers[1] : first;
-  const bool has_norm = phase.norm != kNone;
-  return {.number = number,
-          .weights = first.weights + matrix.offset,
-          .layer_stride = next.weights - first.weights,
-          .columns = matrix.columns,
-          .padded = plan.warpgroups ? matrix.padded_columns : matrix.padded_columns / phase.column_slices,
-          .format = matrix.format,
-          .rows = matrix.rows,
-          .num_tiles = plan.warpgroups ? matrix.num_tiles : matrix.num_tiles * phase.column_slices,
-          .first_cta = phase.first_cta,
-          .window = plan.window_of(phase),
-          .input = phase.input,
-          .input_vector = plan.vector(phase.reads),
-          .first_norm = has_norm ? first.first_norm + phase.norm : kNone,
-          .norm_stride = has_norm ? next.first_norm - first.first_norm : 0,
-          .output = phase.output,
-          .output_vector = plan.vector(phase.writes),
-          .appends = phase.appends,
-          .column_slices = phase.column_slices};
 }
 
 }  // namespace soliton

@@ -113,27 +113,4 @@ struct Width {
   WeightFormat format = {};
 };
 
-/// A matrix phase as the kernel has it in constant memory. Offsets in bytes.
-struct MatrixPhase {
-  int number = 0;  // among the matrix phases of all kinds of layers
-  // Of its kind's first layer, and from one to the next, where there is one kind of layers; else in a layer.
-  int64_t weights = 0;
-  int64_t layer_stride = 0;
-  int columns = 0;
-  int padded = 0;  // padded_columns(format, columns)
-  WeightFormat format = {};
-  int rows = 0;
-  int num_tiles = 0;
-  int first_cta = 0;
-  int window = 0;
-  InputKind input = InputKind::kVector;
-  Vector input_vector = {};
-  int first_norm = kNone;  // like weights
-  int norm_stride = 0;
-  OutputKind output = OutputKind::kResidual;
-  Vector output_vector = {};
-  bool appends = false;
-  int column_slices = 1;
-};
-
 }  // namespace soliton

@@ -2,7 +2,7 @@
 // step, and how it waits.
 #pragma once
 
-#include "layout/kernel_plan.h"
+#include "layout/matrix_phase.h"
 #include "layout/order.h"
 #include "machine/delay.cuh"
 #include "machine/peers.cuh"

@@ -5,6 +5,7 @@
 #include "one_row/byte_tokens.cuh"
 #include "one_row/consumer.cuh"
 #include "one_row/epilogue_outputs.cuh"
+#include "one_row/load_input.cuh"
 #include "one_row/multiply.cuh"
 #include "one_row/producer.cuh"
 

@@ -2,7 +2,7 @@
 // FactorOf. Of a model that has none nothing is compiled.
 #pragma once
 
-#include "layout/kernel_plan.h"
+#include "layout/matrix_phase.h"
 #include "primitives/primitives.h"
 
 namespace soliton {

@@ -1,6 +1,13 @@
 // The primitives' arithmetic and conversions on the host, a part of host.h.
 #pragma once
 
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+
+#include "layout/f16.h"
+
 namespace soliton {
 
 inline float exp2_fast(float x) {

@@ -1,6 +1,7 @@
 // Attention of the rows of a tree: the partial results of this CTA's items (layout/tree.h).
-// attention_roles.cuh schedules: which workers take which tiles of an item; attention_tokens.cuh masks: which tokens a tile
-// meets, and which of them its queries see; query_state.cuh multiplies; query_partials.cuh hands over and writes.
+// attention_roles.cuh schedules: which workers take which tiles of an item; attention_pages.cuh has warpgroups take whole pages;
+// attention_tokens.cuh masks: which tokens a tile meets, and which of them its queries see; query_state.cuh and query_pages.cuh
+// multiply; query_partials.cuh hands over and writes.
 //
 // The pages of an item are read once. With up to 8 query tiles (or shares of them) each worker has one of its own, or 2, 4
 // or 8 workers take one together, each every second, fourth or eighth 32 tokens: their parts are merged at the end. With
@@ -263,91 +264,6 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       }
     }
   }
-}
-
-/// The item's whole pages, or all and those of new tokens, of which a warpgroup has every role.parts-th, if it `works` at all. `slot`:
-/// of the first page; returns the one behind the last.
-template <const KernelPlan& kPlan>
-SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass,
-                                               bool works, int slot, const Queries& queries,
-                                               State& state) const {
-  static_assert(kSlots == 1, "a slot has all keys of a page, or all values");
-  const auto take = [&] {
-    const int taken = slot;
-    if (pass.is_first) stream.wait();
-    slot = behind(slot, 1);
-    return taken;
-  };
-  const auto leave = [&](int taken) {
-    if (pass.is_last) stream.release(taken);
-  };
-  const auto skip = [&](int pages) {
-    SOLITON_NO_UNROLL
-    for (int i = 0; i < 2 * pages; ++i) leave(take());
-  };
-  const int parts = kPolicy.divides_tokens ? role.parts : 1;
-  const int part = kPolicy.divides_tokens ? role.part : 0;
-  const int all = role.whole + role.new_pages;
-  const int before = works && part < all ? part : all;
-  int left = (all - before + parts - 1) / parts;  // pages of this warpgroup
-  const int behind_last = all - before - (left - 1) * parts - 1;
-  skip(before);
-  if (left == 0) return slot;
-  typename State::PageScores scores;
-  typename State::TileScores own;
-  typename State::PageWeights weights;
-  int keys;
-  const auto begin_page = [&] {
-    keys = take();
-    state.begin_scores(context_.shared, page_at(keys), scores, context_.lane);
-  };
-  const auto take_scores = [&] {
-    FirstSeen first_seen = queries.first_seen;
-    const int page = all - 1 - behind_last - (left - 1) * parts;
-    if constexpr (Variant<kPlan>::kHidesKeys) first_seen = first_seen.behind(page * kKvPageTokens);
-    const auto position = [&](int t, int i) {
-      const int token = t * kTailTokens + State::token(context_.lane, i);
-      if (kAllTogether && left <= role.new_pages)
-        return position_of_new(queries, role.new_pages - left, token);
-      return queries.places.first_key + page * kKvPageTokens + token;
-    };
-    if (kAllTogether && left <= role.new_pages + 1) {
-      const bool is_new = left <= role.new_pages;
-      const uint32_t seen =
-          is_new ? seen_of_new(queries, role.new_pages - left) : seen_of_last(queries, first_seen);
-      state.take_some_scores(scores, own, seen, queries.variant, queries.places, position);
-    } else {
-      state.take_scores(scores, own, first_seen, queries.variant, queries.places, position, context_.lane);
-    }
-  };
-  begin_page();
-  warpgroup_wait(scores);
-  SOLITON_NO_UNROLL
-  for (; left > 1; --left) {
-    leave(keys);
-    const int values = take();
-    take_scores();
-    if (kOverlaps) {
-      skip(parts - 1);
-      begin_page();
-    }
-    state.weigh_raised(own, weights);
-    state.add_values(context_.shared, page_at(values), weights);
-    leave(values);
-    if (!kOverlaps) {
-      skip(parts - 1);
-      begin_page();
-    }
-    warpgroup_wait(scores);
-  }
-  leave(keys);
-  const int values = take();
-  take_scores();
-  state.weigh_raised(own, weights);
-  state.add_values(context_.shared, page_at(values), weights);
-  leave(values);
-  skip(behind_last);
-  return slot;
 }
 
 /// Adds the parts of a query tile that several workers share to that of part 0: each time the rear half hands its parts

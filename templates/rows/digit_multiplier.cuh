@@ -4,6 +4,8 @@
 // summed. The two strips of a unit are two chains of products: while one is summed up the other is multiplied.
 #pragma once
 
+#include "formats/integer_scales.cuh"
+#include "formats/integer_words.cuh"
 #include "rows/input_digits.cuh"
 #include "rows/integer_slot.cuh"
 #include "rows/page_stream.cuh"

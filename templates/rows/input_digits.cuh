@@ -11,7 +11,7 @@
 // What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
 #pragma once
 
-#include "formats/integers.cuh"
+#include "formats/digits.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {

@@ -2,7 +2,8 @@
 // products are scaled; or times their scales, where registers hold no products beside the sums.
 #pragma once
 
-#include "formats/integers.cuh"
+#include "formats/integer_scales.cuh"
+#include "formats/integer_words.cuh"
 #include "rows/integer_slot.cuh"
 #include "rows/warpgroup_tiles.cuh"
 

@@ -3,18 +3,20 @@
 // slot of the ring for itself, one tile or a few of all columns, and finishes what it has multiplied: no worker waits for another.
 #pragma once
 
-#include "rows/multiplier.cuh"
+#include "formats/integer_scales.cuh"
+#include "formats/integer_words.cuh"
+#include "rows/integer_step.cuh"
 #include "rows/outputs.cuh"
 #include "rows/page_stream.cuh"
-#include "rows/pair_digits.cuh"
+#include "rows/pair_products.cuh"
 
 namespace soliton::rows {
 
 template <const KernelPlan& kPlan>
 class PairMultiplier {
   using Slot = ExpertSlot<kPlan>;
+  using Lines = ExpertLines<kPlan>;
   static constexpr int kSetSteps = kPlan.set_steps();
-  static constexpr int kPairGroups = kPlan.rows / 2;
   static constexpr int kStepPairs = kPlan.rows * kPlan.model.mixture.used();  // of a step
   static constexpr int kParts = kShape<kPlan>.parts;
   static constexpr int kFfn = kPlan.model.mixture.ffn;
@@ -63,8 +65,8 @@ class PairMultiplier {
   }
 
  private:
-  /// What lane 4 g + j has of a tile: of pairs j / 2, 2 + j / 2, ... row g if j is even, or row g + 8.
-  using Sums = float[kPairGroups];
+  static constexpr int kPairGroups = kTilePairGroups<kPlan>;
+  using Sums = PairSums<kPlan>;
 
   SOLITON_DEVICE const unsigned char* input_of(const MatrixPhase& phase) const {
     return context_.template workspace<unsigned char>(phase.input_vector.offset);
@@ -99,11 +101,11 @@ class PairMultiplier {
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (suits_pairs(kPlan.rows, kFormat, 0)) {
         if (lines.count <= 2) {
-          add_tile<kFormat, Groups<1>>(weights, lines, gates, sums);
+          add_tile<kFormat, FewPairs<kPlan, 1>>(weights, lines, gates, sums);
         } else if (lines.count <= 4) {
-          add_tile<kFormat, Groups<2>>(weights, lines, gates, sums);
+          add_tile<kFormat, FewPairs<kPlan, 2>>(weights, lines, gates, sums);
         } else {
-          add_tile<kFormat, AllPairs>(weights, lines, gates, sums);
+          add_tile<kFormat, AllPairs<kPlan>>(weights, lines, gates, sums);
         }
       }
     });
@@ -115,20 +117,12 @@ class PairMultiplier {
     }
   }
 
-  /// The pairs of an expert.
-  struct Lines {
-    const Slot& slot;
-    int count;
-    int first;  // their lines follow one another from this one on; -1: they have those of their rows
-    int columns;
-  };
-
-  /// Products with a tile's weights, of all columns. PairProducts: Groups or AllPairs.
-  template <WeightFormat kFormat, class PairProducts>
+  /// Products with a tile's weights, of all columns. Pairs: FewPairs or AllPairs.
+  template <WeightFormat kFormat, class Pairs>
   SOLITON_DEVICE void add_tile(const unsigned char* weights, const Lines& lines, bool gates,
                                Sums& sums) const {
     constexpr int kFull = kFormat.page_columns();
-    PairProducts pairs(*this, lines);
+    Pairs pairs(digits_, lines, context_.lane);
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < lines.columns;) {
       // Columns of down stand as they would beside those of other experts.
@@ -166,141 +160,6 @@ class PairMultiplier {
     }
     pairs.put(context_.lane, sums);
   }
-
-  /// Where the digits of a pair's line stand; of a pair that is not there those of another: sums are numbers.
-  SOLITON_DEVICE const unsigned char* line_of(const Lines& lines, int rank) const {
-    const int own = rank < lines.count ? rank : 0;
-    return digits_.line(lines.columns, lines.first >= 0 ? lines.first + own
-                                                        : lines.slot.row_of(lines.slot.first_pair() + own));
-  }
-  /// Offset in a line of what a lane multiplies a step of 32 columns with.
-  static SOLITON_DEVICE int step_offset(int column) { return column / kStepColumns * PairLines::kStepBytes; }
-  static SOLITON_DEVICE const float2* scales_of(const Lines& lines, const unsigned char* line) {
-    return reinterpret_cast<const float2*>(
-        line + PairLines{lines.columns, kSetSteps * kStepColumns}.scales_offset());
-  }
-  static SOLITON_DEVICE uint2 load_digits(const unsigned char* from) {
-    return load_shared(reinterpret_cast<const uint2*>(from));
-  }
-
-  /// What a set's products give: `low` of the first two digits, `high` of the third; `input`: of the pair's columns, see
-  /// PairLines. The same for all ways to multiply: bits do not depend on who else goes through an expert.
-  template <WeightFormat kFormat>
-  static SOLITON_DEVICE void add_set(float& sum, int32_t low, int32_t high, float2 input, float scale,
-                                     int32_t zero, float weight) {
-    constexpr float kThird = 1 << 2 * kDigitBits;
-    const float product = fmaf(static_cast<float>(high), kThird, static_cast<float>(low));
-    const float zeros = kFormat.has_zeros ? static_cast<float>(zero) * input.y : input.y;
-    sum += scale * (input.x * weight * product - zeros);
-  }
-  static constexpr int kDigit = 1 << kDigitBits;
-  static constexpr float kUpperRows = 1.0f / 16;  // what their products count
-
-  /// Up to four pairs, two by two: columns of the product are the digits of two, and of a fourth digit nothing counts.
-  template <int kGroups>
-  class Groups {
-   public:
-    SOLITON_DEVICE Groups(const PairMultiplier& owner, const Lines& lines)
-        : third_(owner.context_.lane % 2 != 0) {
-      const int lane = owner.context_.lane;
-      const int digit = lane / 4 % 4 < kPairDigits ? lane / 4 % 4 : 0;
-      SOLITON_UNROLL
-      for (int n = 0; n < kGroups; ++n) {
-        operands_[n] = owner.line_of(lines, 2 * n + lane / 16) + digit * kStepColumns + lane % 4 * 8;
-        scales_[n] = scales_of(lines, owner.line_of(lines, 2 * n + lane % 4 / 2));
-      }
-    }
-    SOLITON_DEVICE void begin_set() {
-      SOLITON_UNROLL
-      for (int i = 0; i < kGroups * kStrips * 4; ++i)
-        products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
-    }
-    SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
-      SOLITON_UNROLL
-      for (int n = 0; n < kGroups; ++n)
-        mma_u8_s8(products_[n][strip], weights, load_digits(operands_[n] + step_offset(column)));
-    }
-    /// A lane that has the third digit of both rows gives that of the first to its neighbour, for what this has of the second.
-    template <WeightFormat kFormat>
-    SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
-      const float scale = third_ ? rows.scale[1] : rows.scale[0];
-      const int32_t zero = third_ ? rows.zero[1] : rows.zero[0];
-      SOLITON_UNROLL
-      for (int n = 0; n < kGroups; ++n) {
-        const int32_t(&own)[4] = products_[n][strip];
-        const int32_t given = third_ ? own[0] : own[2] + kDigit * own[3];
-        const int32_t taken = static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(given), 1));
-        add_set<kFormat>(sums_[n], third_ ? taken : own[0] + kDigit * own[1], third_ ? own[2] : taken,
-                         load_shared(scales_[n] + column / (kSetSteps * kStepColumns)), scale, zero,
-                         third_ ? kUpperRows : 1.0f);
-      }
-    }
-    SOLITON_DEVICE void put(int /*lane*/, Sums& sums) const {
-      SOLITON_UNROLL
-      for (int n = 0; n < kGroups; ++n) sums[n] = sums_[n];
-    }
-
-   private:
-    bool third_;                              // of a lane's columns of products, one is the third digit
-    const unsigned char* operands_[kGroups];  // of the columns' pairs
-    const float2* scales_[kGroups];           // of those whose sums the lane has
-    int32_t products_[kGroups][kStrips][4];
-    float sums_[kGroups] = {};
-  };
-
-  /// All pairs that there may be: columns of the product are one digit of each.
-  class AllPairs {
-   public:
-    SOLITON_DEVICE AllPairs(const PairMultiplier& owner, const Lines& lines) {
-      const int lane = owner.context_.lane;
-      operands_ = owner.line_of(lines, lane / 4) + lane % 4 * 8;
-      SOLITON_UNROLL
-      for (int i = 0; i < 2; ++i) scales_[i] = scales_of(lines, owner.line_of(lines, lane % 4 * 2 + i));
-    }
-    SOLITON_DEVICE void begin_set() {
-      SOLITON_UNROLL
-      for (int i = 0; i < kPairDigits * kStrips * 4; ++i)
-        products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
-    }
-    SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
-      SOLITON_UNROLL
-      for (int digit = 0; digit < kPairDigits; ++digit)
-        mma_u8_s8(products_[digit][strip], weights,
-                  load_digits(operands_ + step_offset(column) + digit * kStepColumns));
-    }
-    template <WeightFormat kFormat>
-    SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
-      SOLITON_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const float2 input = load_shared(scales_[i] + column / (kSetSteps * kStepColumns));
-        SOLITON_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int at = 2 * half + i;
-          add_set<kFormat>(sums_[i][half], products_[0][strip][at] + kDigit * products_[1][strip][at],
-                           products_[2][strip][at], input, rows.scale[half], rows.zero[half],
-                           half == 0 ? 1.0f : kUpperRows);
-        }
-      }
-    }
-    /// Lane j of a quad has pairs 2 j and 2 j + 1.
-    SOLITON_DEVICE void put(int lane, Sums& sums) const {
-      SOLITON_UNROLL
-      for (int n = 0; n < kPairGroups; ++n) {
-        SOLITON_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          const float from = shuffle(sums_[i / 2][i % 2], lane / 4 * 4 + n);
-          if (lane % 4 == i) sums[n] = from;
-        }
-      }
-    }
-
-   private:
-    static_assert(kPlan.rows == 8);
-    const unsigned char* operands_;
-    const float2* scales_[2];
-    int32_t products_[kPairDigits][kStrips][4];
-    float sums_[2][2] = {};
-  };
 
   /// Gate and up of a tile of an expert: of each pair times the weight with which its row goes through the expert. A lane of
   /// a quad has a part of a pair.

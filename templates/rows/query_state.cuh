@@ -149,77 +149,27 @@ class QueryState {
   }
 
   /// Whole pages are a warpgroup's: its warps call these together, each for a tile of its own. Keys and values begin at
-  /// offsets in shared memory. Scores are there, and values added, after warpgroup_wait().
+  /// offsets in shared memory. Scores are there, and values added, after warpgroup_wait(). See query_pages.cuh.
   static constexpr int kPageTiles = kKvPageTokens / kTailTokens;
   using PageScores = float[8 * kPageTiles];
   using TileScores = float[kPageTiles][2][4];
   using PageWeights = uint4[kPageTiles][kParts];
-
-  SOLITON_DEVICE void begin_scores(const unsigned char* shared, int keys, PageScores& scores,
-                                   int lane) const {
-    static_assert(kKvParts == 1 && kShares == 1, "operands lie at one distance, and a warp has all dims");
-    const CoreMatrices k(shared + keys);
-    SOLITON_UNROLL
-    for (float& score : scores) score = 0.0f;
-    SOLITON_UNROLL
-    for (int set = 0; set < kParts * kQuerySets; ++set) {
-      if (set > 0) warpgroup_wait(scores);
-      constexpr int kOfSet = kSteps / kQuerySets;
-      const int first = set % kQuerySets * kOfSet;
-      uint4 queries[kOfSet];
-      SOLITON_UNROLL
-      for (int i = 0; i < kOfSet; ++i)
-        queries[i] = kHeld > 0 ? held_[first + i] : load_query(set / kQuerySets, first + i, lane);
-      warpgroup_fence();
-      SOLITON_UNROLL
-      for (int i = 0; i < kOfSet; ++i) {
-        warpgroup_multiply_f16<kCoreBytes, kKv.key_stride()>(scores, queries[i],
-                                                             k.behind((first + i) * 2 * kCoreBytes));
-      }
-      warpgroup_commit();
-    }
-  }
-  /// Makes room for the scores of the next page. All that depends on how large they are is done here: nothing branches
-  /// while products are made. `first_seen`: of the page's tokens.
+  SOLITON_DEVICE void begin_scores(const unsigned char* shared, int keys, PageScores& scores, int lane) const;
   template <class Position>
   SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores, const FirstSeen& first_seen,
                                   const Variant<kPlan>& variant, const Places& places,
-                                  const Position& position, int lane) {
-    take_changed(page, scores, variant, places, position);
-    if constexpr (Variant<kPlan>::kHidesKeys) {
-      SOLITON_UNROLL
-      for (int t = 0; t < kPageTiles; ++t) hide_tile(first_seen.seen_of(t, lane), scores[t]);
-    }
-    raise_maxima(scores);
-  }
-  /// The same of a page of which queries see some tokens: bits of its tiles, as Tokens has them.
+                                  const Position& position, int lane);
   template <class Position>
   SOLITON_DEVICE void take_some_scores(const PageScores& page, TileScores& scores, uint32_t seen,
                                        const Variant<kPlan>& variant, const Places& places,
-                                       const Position& position) {
-    take_changed(page, scores, variant, places, position);
-    SOLITON_UNROLL
-    for (int t = 0; t < kPageTiles; ++t) hide_tile(seen >> 8 * t, scores[t]);
-    raise_maxima(scores);
-  }
+                                       const Position& position);
   /// Turns scores, not yet scaled, into weights, as operands, once they have been taken into the maxima.
   template <int kTiles>
   SOLITON_DEVICE void weigh_raised(float (&scores)[kTiles][2][4], uint4 (&weights)[kTiles][kParts]) {
     exponentiate(scores);
     pack_weights(scores, weights);
   }
-  SOLITON_DEVICE void add_values(const unsigned char* shared, int values, const PageWeights& weights) {
-    const CoreMatrices v(shared + values);
-    auto& outputs = reinterpret_cast<float(&)[8 * kOutputSteps]>(output_);
-    warpgroup_fence();
-    SOLITON_UNROLL
-    for (int i = 0; i < kPageTiles * kParts; ++i) {
-      warpgroup_multiply_f16<kCoreBytes, kKv.kValueStride>(outputs, weights[i / kParts][i % kParts],
-                                                           v.behind(i / kParts * kKv.part_bytes()));
-    }
-    warpgroup_commit();
-    warpgroup_wait(outputs);
-  }
+  SOLITON_DEVICE void add_values(const unsigned char* shared, int values, const PageWeights& weights);
 
   // query_partials.cuh.
   SOLITON_DEVICE void give_part(float4* part, int lane) const;
@@ -282,14 +232,11 @@ class QueryState {
     }
   }
 
+  // query_pages.cuh.
   template <class Position>
   static SOLITON_DEVICE void take_changed(const PageScores& page, TileScores& scores,
                                           const Variant<kPlan>& variant, const Places& places,
-                                          const Position& position) {
-    SOLITON_UNROLL
-    for (int i = 0; i < 8 * kPageTiles; ++i) scores[i / 8][i / 4 % 2][i % 4] = page[i];
-    change(scores, variant, places, position);
-  }
+                                          const Position& position);
   SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
 
   /// The `step`-th 16 dims of the queries: operand a.

@@ -6,6 +6,7 @@
 #include "machine/timeline.cuh"
 #include "rows/append.cuh"
 #include "rows/attention.cuh"
+#include "rows/attention_pages.cuh"
 #include "rows/attention_roles.cuh"
 #include "rows/attention_tokens.cuh"
 #include "rows/epilogue.cuh"
@@ -13,9 +14,11 @@
 #include "rows/experts.cuh"
 #include "rows/group_rows.cuh"
 #include "rows/grouped_multiplier.cuh"
+#include "rows/integer_pages.cuh"
 #include "rows/merge.cuh"
 #include "rows/multiplier.cuh"
 #include "rows/pair_multiplier.cuh"
+#include "rows/warpgroup_epilogue.cuh"
 #include "rows/warpgroup_multiplier.cuh"
 
 namespace soliton::rows {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "error_of.h"
+#include "layout/fact_list.h"
 #include "models/hf_config.h"
 #include "models/limits.h"
 #include "models/model_config.h"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "error_of.h"
+#include "layout/fact_list.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"

@@ -8,6 +8,7 @@
 
 #include "error_of.h"
 #include "gguf_builder.h"
+#include "layout/fact_list.h"
 #include "temporary_folder.h"
 
 namespace soliton {

@@ -1,4 +1,5 @@
 // HfConfig: both schemas of config.json.
+#include "layout/fact_list.h"
 #include "tests/facts/hf_config_fixture.h"
 
 namespace soliton {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "error_of.h"
+#include "layout/fact_list.h"
 #include "models/check.h"
 #include "models/graph.h"
 #include "models/model_tables.h"

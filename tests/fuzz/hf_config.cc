@@ -2,6 +2,7 @@
 #include "models/hf_config.h"
 
 #include "fuzz/fuzz_target.h"
+#include "layout/fact_list.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"
 

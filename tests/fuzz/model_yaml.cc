@@ -1,5 +1,6 @@
 // models/*.yaml: what is read survives being written.
 #include "fuzz/fuzz_target.h"
+#include "layout/fact_list.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"
 

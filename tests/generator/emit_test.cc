@@ -9,6 +9,7 @@
 
 #include "error_of.h"
 #include "generator/text_writer.h"
+#include "layout/fact_list.h"
 #include "one_row/context.cuh"
 #include "tests/generator/golden/plan.h"
 #include "tests/generator/plan_fixture.h"

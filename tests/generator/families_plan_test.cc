@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "layout/fact_list.h"
 #include "models/check.h"
 #include "models/hf_config.h"
 #include "models/model_tables.h"

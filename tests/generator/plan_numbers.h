@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "generator/plan/plan.h"
+#include "layout/fact_list.h"
 
 namespace soliton {
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "kernel/kernel_fixture.h"
+#include "layout/fact_list.h"
 #include "runtime/text/tokenizer.h"
 
 namespace soliton {

@@ -2,6 +2,7 @@
 // like the scalar reference of the floats that the blocks stand for.
 #include "gguf_model.h"
 #include "kernel/kernel_fixture.h"
+#include "layout/fact_list.h"
 #include "runtime/weights/gguf/blocks.h"
 #include "runtime/weights/tensor_values.h"
 #include "temporary_folder.h"

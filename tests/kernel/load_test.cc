@@ -7,6 +7,7 @@
 #include "error_of.h"
 #include "fused_folder.h"
 #include "kernel/kernel_fixture.h"
+#include "layout/fact_list.h"
 #include "models/error.h"
 #include "models/model_tables.h"
 #include "refusals.h"

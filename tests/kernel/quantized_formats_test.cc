@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kernel/kernel_fixture.h"
+#include "layout/fact_list.h"
 
 namespace soliton {
 namespace {

@@ -1,6 +1,7 @@
 // The shipped tiny model with layers of 4-bit integers, in emulation: the logits are those of the scalar
 // reference of its weights as GPTQ defines them, and it knows its stories as well as the model it was made of.
 #include "kernel/kernel_fixture.h"
+#include "layout/fact_list.h"
 #include "runtime/text/tokenizer.h"
 
 namespace soliton {

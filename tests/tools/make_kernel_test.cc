@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "layout/fact_list.h"
 #include "long_tests.h"
 #include "models/hf_config.h"
 #include "models/installation.h"

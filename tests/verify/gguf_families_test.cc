@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "layout/fact_list.h"
 #include "models/hf_config.h"
 #include "models/strict_json.h"
 #include "reference_model.h"

@@ -5,6 +5,7 @@
 
 #include "error_of.h"
 #include "gguf_model.h"
+#include "layout/fact_list.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "runtime/engine/engine.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "error_of.h"
+#include "layout/fact_list.h"
 #include "models/weight_rounding.h"
 #include "reference_python.h"
 #include "runtime/engine/engine.h"

@@ -1,0 +1,175 @@
+// A lane's words of weights that are integers, or bytes of E4M3, as operands of mma: as they stand, or as bf16.
+//
+// Bytes of 8 bits are multiplied as they stand; those of 5 and 6 bits are put together of two parts. Of 4 bits the bytes of
+// `word & 0x0f0f0f0f` are four weights of row g; those of `word` are that and 16 times four weights of row g + 8. Both are
+// multiplied as they are, and the difference of the sums is 16 times that of row g + 8: 8 weights cost one mask.
+#pragma once
+
+#include "formats/e4m3_pairs.cuh"
+#include "layout/weight_format.h"
+#include "primitives/primitives.h"
+
+namespace soliton {
+
+constexpr uint32_t kLowerIntegers = 0x0f0f0f0fu;
+
+/// A operand of one strip and step out of its two words: rows g of the product get row g's sum, rows g + 8 the sum
+/// of both.
+SOLITON_DEVICE uint4 spread_integers(uint32_t first, uint32_t second) {
+  return make_uint4(first & kLowerIntegers, first, second & kLowerIntegers, second);
+}
+
+/// The same where rows g + 8 get 16 times their own sum.
+SOLITON_DEVICE uint4 divide_integers(uint32_t first, uint32_t second) {
+  return make_uint4(first & kLowerIntegers, first & ~kLowerIntegers, second & kLowerIntegers,
+                    second & ~kLowerIntegers);
+}
+
+/// A operand of the mma of 16 columns, in bf16, out of a word: integers less their rows' zeros, exactly. Columns are
+/// in the order in which a lane has x: neighbours side by side.
+SOLITON_DEVICE uint4 spread_to_bf16(uint32_t word, const int32_t (&zeros)[2]) {
+  constexpr uint32_t kIntegers = 0x000f000fu;
+  constexpr uint32_t k128 = 0x43004300u;  // two bf16 whose last bits count 1
+  const uint32_t lower = k128 + static_cast<uint32_t>(zeros[0]) * 0x00010001u;
+  const uint32_t upper = k128 + static_cast<uint32_t>(zeros[1]) * 0x00010001u;
+  return make_uint4(subtract_bf16(and_or(word, kIntegers, k128), lower),
+                    subtract_bf16(and_or(word >> 4, kIntegers, k128), upper),
+                    subtract_bf16(and_or(word >> 8, kIntegers, k128), lower),
+                    subtract_bf16(and_or(word >> 12, kIntegers, k128), upper));
+}
+
+/// The same times the rows' scales, two bf16 each, and rounded to bf16.
+SOLITON_DEVICE uint4 scale_to_bf16(uint32_t word, const int32_t (&zeros)[2], const uint32_t (&scales)[2]) {
+  const uint4 differences = spread_to_bf16(word, zeros);
+  return make_uint4(multiply_bf16(differences.x, scales[0]), multiply_bf16(differences.y, scales[1]),
+                    multiply_bf16(differences.z, scales[0]), multiply_bf16(differences.w, scales[1]));
+}
+
+/// The same of integers of 8 bits out of a word of row g and one of row g + 8, which have no zeros.
+SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
+  // The seven lower bits count from 128 on, of a bf16 whose last bit counts 1; less 128, or 256 if the integer is negative.
+  constexpr uint32_t k128 = 0x43004300u;
+  const auto pair = [](uint32_t bytes) {
+    return subtract_bf16(and_or(bytes, 0x007f007fu, k128), and_or(bytes, 0x00800080u, k128));
+  };
+  return make_uint4(pair(lower), pair(upper), pair(lower >> 8), pair(upper >> 8));
+}
+
+/// A operand of codes in E4M3 out of a word of row g and one of row g + 8, 2^-120 times as large.
+SOLITON_DEVICE uint4 spread_e4m3(uint32_t lower, uint32_t upper) {
+  return make_uint4(first_e4m3(lower), first_e4m3(upper), second_e4m3(lower), second_e4m3(upper));
+}
+
+/// What a lane has of one step of both strips of a unit: of register r of a strip's operand A the four bytes of word(strip, r).
+template <WeightFormat kFormat>
+struct StepWords {
+  static constexpr int kBits = kFormat.bits();
+  static constexpr int kLowBits =
+      kBits == 4 || kBits == 8 ? 0 : kBits - 4;  // behind the words of the upper four
+  static constexpr int kLoads = kBits == 8 ? kStrips : 1;
+  static constexpr int kLoadBytes = kWarpLanes * 16;
+  static_assert(kFormat.step_bytes() == kLoads * kLoadBytes + kLowBits * kWarpLanes * 4);
+
+  uint4 loads[kLoads];
+  uint32_t low[kLowBits == 0 ? 1 : kLowBits];
+
+  /// `step`: where it begins in a page.
+  SOLITON_DEVICE static StepWords load(const unsigned char* step, int lane) {
+    StepWords words;
+    SOLITON_UNROLL
+    for (int i = 0; i < kLoads; ++i)
+      words.loads[i] = load_shared(reinterpret_cast<const uint4*>(step) + i * kWarpLanes + lane);
+    if constexpr (kLowBits == 1) {
+      words.low[0] = load_shared(reinterpret_cast<const uint32_t*>(step + kLoadBytes) + lane);
+    } else if constexpr (kLowBits == 2) {
+      const uint2 both = load_shared(reinterpret_cast<const uint2*>(step + kLoadBytes) + lane);
+      words.low[0] = both.x;
+      words.low[1] = both.y;
+    }
+    return words;
+  }
+
+  /// Adds the products of a strip's 32 columns, kFormat.unit() times as large; of 4 bits those of rows g + 8 are 16 times these,
+  /// and those of rows g.
+  SOLITON_DEVICE void multiply(int strip, int32_t (&products)[4], uint2 x) const {
+    if constexpr (kBits == 4) {
+      mma_u8_s8(products, spread_integers(nibbles(strip, 0), nibbles(strip, 1)), x);
+    } else {
+      mma_s8_s8(products, bytes(strip), x);
+    }
+  }
+
+  /// Operand A of a strip's 32 columns of 4 bits, where rows g + 8 get 16 times their own sum.
+  SOLITON_DEVICE uint4 divided(int strip) const {
+    static_assert(kBits == 4);
+    return divide_integers(nibbles(strip, 0), nibbles(strip, 1));
+  }
+
+  /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly,
+  /// kFormat.unit() times as large. Columns are in the order in which a lane has x: neighbours side by side.
+  SOLITON_DEVICE uint4 to_bf16(int strip, int half, const int32_t (&zeros)[2]) const {
+    if constexpr (kFormat.type == WeightType::kE4m3) {
+      const uint4 own = codes(strip, half);
+      return make_uint4(unscaled_e4m3(own.x), unscaled_e4m3(own.y), unscaled_e4m3(own.z),
+                        unscaled_e4m3(own.w));
+    } else if constexpr (kBits == 4) {
+      return spread_to_bf16(nibbles(strip, half), zeros);
+    } else {
+      const uint4 own = bytes(strip);
+      return half == 0 ? bytes_to_bf16(own.x, own.y) : bytes_to_bf16(own.z, own.w);
+    }
+  }
+
+  /// The same times the rows' scales, of which `scales` has scale_pair(), and rounded to bf16.
+  SOLITON_DEVICE uint4 to_scaled_bf16(int strip, int half, const int32_t (&zeros)[2],
+                                      const uint32_t (&scales)[2]) const {
+    uint4 own;
+    if constexpr (kFormat.type == WeightType::kE4m3) {
+      own = codes(strip, half);
+    } else {
+      own = to_bf16(strip, half, zeros);
+    }
+    return make_uint4(multiply_bf16(own.x, scales[0]), multiply_bf16(own.y, scales[1]),
+                      multiply_bf16(own.z, scales[0]), multiply_bf16(own.w, scales[1]));
+  }
+
+  /// A scale as two bf16; of E4M3 2^120 times as large: kMostE4m3Scale.
+  SOLITON_DEVICE static uint32_t scale_pair(float scale) {
+    if constexpr (kFormat.type == WeightType::kE4m3) scale *= kE4m3Unit;
+    return pack_bf16(scale, scale);
+  }
+
+  /// Of E4M3, 2^-120 times as large as to_bf16().
+  SOLITON_DEVICE uint4 codes(int strip, int half) const {
+    static_assert(kFormat.type == WeightType::kE4m3);
+    const uint4 own = loads[strip];
+    return half == 0 ? spread_e4m3(own.x, own.y) : spread_e4m3(own.z, own.w);
+  }
+
+ private:
+  SOLITON_DEVICE uint32_t nibbles(int strip, int index) const {
+    const uint4 both = loads[0];
+    return strip == 0 ? (index == 0 ? both.x : both.y) : (index == 0 ? both.z : both.w);
+  }
+  /// Operand A, signed.
+  SOLITON_DEVICE uint4 bytes(int strip) const {
+    if constexpr (kLowBits == 0) {
+      return loads[strip];
+    } else {
+      return make_uint4(joined(strip, 0), joined(strip, 1), joined(strip, 2), joined(strip, 3));
+    }
+  }
+  /// A register out of its upper four bits and what is behind them.
+  SOLITON_DEVICE uint32_t joined(int strip, int reg) const {
+    constexpr uint32_t kUpper = 0xf0f0f0f0u;
+    constexpr uint32_t kLower = kLowBits == 1 ? 0x08080808u : 0x0c0c0c0cu;
+    const uint32_t upper = nibbles(strip, reg / 2) << (reg % 2 == 0 ? 4 : 0) & kUpper;
+    const int place =
+        kLowBits == 1 ? strip * 4 + reg : reg * 2;  // of its lower bits, which go to bit 4 - kLowBits
+    const int up = 4 - kLowBits - place;
+    const uint32_t lower = kLowBits == 1 ? low[0] : low[kLowBits == 2 ? strip : 0];
+    return and_or(up >= 0 ? lower << up : lower >> -up, kLower, upper);
+  }
+};
+
+}  // namespace soliton

@@ -1,0 +1,172 @@
+// How integers of a tile are multiplied with the digits of an expert's pairs (layout/expert_pairs.h): with those of up to four
+// pairs, two by one mma, or of eight by three. The bits of a sum are the same either way.
+#pragma once
+
+#include "formats/integer_scales.cuh"
+#include "rows/pair_digits.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+constexpr int kTilePairGroups = kPlan.rows / 2;
+
+template <const KernelPlan& kPlan>
+constexpr int kSetColumns = kPlan.pair_lines(0).set_columns;
+
+/// What lane 4 g + j has of a tile: of pairs j / 2, 2 + j / 2, ... row g if j is even, or row g + 8.
+template <const KernelPlan& kPlan>
+using PairSums = float[kTilePairGroups<kPlan>];
+
+/// The pairs of an expert, and their lines.
+template <const KernelPlan& kPlan>
+struct ExpertLines {
+  const ExpertSlot<kPlan>& slot;
+  int count;
+  int first;  // their lines follow one another from this one on; -1: they have those of their rows
+  int columns;
+
+  /// Where the digits of a pair's line stand; of a pair that is not there those of another: sums are numbers.
+  SOLITON_DEVICE const unsigned char* line(const PairDigits<kPlan>& digits, int rank) const {
+    const int own = rank < count ? rank : 0;
+    return digits.line(columns, first >= 0 ? first + own : slot.row_of(slot.first_pair() + own));
+  }
+  SOLITON_DEVICE const float2* scales_of(const unsigned char* line) const {
+    return reinterpret_cast<const float2*>(line + PairLines{columns, kSetColumns<kPlan>}.scales_offset());
+  }
+};
+
+/// What both ways to multiply have in common.
+template <const KernelPlan& kPlan>
+struct PairProducts {
+  static constexpr int kDigit = 1 << kDigitBits;
+  static constexpr float kUpperRows = 1.0f / 16;  // what their products count
+
+  /// Offset in a line of what a lane multiplies a step of 32 columns with.
+  static SOLITON_DEVICE int step_offset(int column) { return column / kStepColumns * PairLines::kStepBytes; }
+  static SOLITON_DEVICE uint2 load_digits(const unsigned char* from) {
+    return load_shared(reinterpret_cast<const uint2*>(from));
+  }
+  /// What a set's products give: `low` of the first two digits, `high` of the third; `input`: of the pair's columns, see
+  /// PairLines. The same for all ways to multiply: bits do not depend on who else goes through an expert.
+  template <WeightFormat kFormat>
+  static SOLITON_DEVICE void add_set(float& sum, int32_t low, int32_t high, float2 input, float scale,
+                                     int32_t zero, float weight) {
+    constexpr float kThird = 1 << 2 * kDigitBits;
+    const float product = fmaf(static_cast<float>(high), kThird, static_cast<float>(low));
+    const float zeros = kFormat.has_zeros ? static_cast<float>(zero) * input.y : input.y;
+    sum += scale * (input.x * weight * product - zeros);
+  }
+};
+
+/// Up to four pairs, two by two: columns of the product are the digits of two, and of a fourth digit nothing counts.
+template <const KernelPlan& kPlan, int kGroups>
+class FewPairs {
+  using Common = PairProducts<kPlan>;
+
+ public:
+  SOLITON_DEVICE FewPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane)
+      : third_(lane % 2 != 0) {
+    const int digit = lane / 4 % 4 < kPairDigits ? lane / 4 % 4 : 0;
+    SOLITON_UNROLL
+    for (int n = 0; n < kGroups; ++n) {
+      operands_[n] = lines.line(digits, 2 * n + lane / 16) + digit * kStepColumns + lane % 4 * 8;
+      scales_[n] = lines.scales_of(lines.line(digits, 2 * n + lane % 4 / 2));
+    }
+  }
+  SOLITON_DEVICE void begin_set() {
+    SOLITON_UNROLL
+    for (int i = 0; i < kGroups * kStrips * 4; ++i) products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
+  }
+  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
+    SOLITON_UNROLL
+    for (int n = 0; n < kGroups; ++n)
+      mma_u8_s8(products_[n][strip], weights,
+                Common::load_digits(operands_[n] + Common::step_offset(column)));
+  }
+  /// A lane that has the third digit of both rows gives that of the first to its neighbour, for what this has of the second.
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
+    const float scale = third_ ? rows.scale[1] : rows.scale[0];
+    const int32_t zero = third_ ? rows.zero[1] : rows.zero[0];
+    SOLITON_UNROLL
+    for (int n = 0; n < kGroups; ++n) {
+      const int32_t(&own)[4] = products_[n][strip];
+      const int32_t given = third_ ? own[0] : own[2] + Common::kDigit * own[3];
+      const int32_t taken = static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(given), 1));
+      Common::template add_set<kFormat>(sums_[n], third_ ? taken : own[0] + Common::kDigit * own[1],
+                                        third_ ? own[2] : taken,
+                                        load_shared(scales_[n] + column / kSetColumns<kPlan>), scale, zero,
+                                        third_ ? Common::kUpperRows : 1.0f);
+    }
+  }
+  SOLITON_DEVICE void put(int /*lane*/, PairSums<kPlan>& sums) const {
+    SOLITON_UNROLL
+    for (int n = 0; n < kGroups; ++n) sums[n] = sums_[n];
+  }
+
+ private:
+  bool third_;                              // of a lane's columns of products, one is the third digit
+  const unsigned char* operands_[kGroups];  // of the columns' pairs
+  const float2* scales_[kGroups];           // of those whose sums the lane has
+  int32_t products_[kGroups][kStrips][4];
+  float sums_[kGroups] = {};
+};
+
+/// All pairs that there may be: columns of the product are one digit of each.
+template <const KernelPlan& kPlan>
+class AllPairs {
+  using Common = PairProducts<kPlan>;
+
+ public:
+  SOLITON_DEVICE AllPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane) {
+    operands_ = lines.line(digits, lane / 4) + lane % 4 * 8;
+    SOLITON_UNROLL
+    for (int i = 0; i < 2; ++i) scales_[i] = lines.scales_of(lines.line(digits, lane % 4 * 2 + i));
+  }
+  SOLITON_DEVICE void begin_set() {
+    SOLITON_UNROLL
+    for (int i = 0; i < kPairDigits * kStrips * 4; ++i)
+      products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
+  }
+  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
+    SOLITON_UNROLL
+    for (int digit = 0; digit < kPairDigits; ++digit)
+      mma_u8_s8(products_[digit][strip], weights,
+                Common::load_digits(operands_ + Common::step_offset(column) + digit * kStepColumns));
+  }
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
+    SOLITON_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const float2 input = load_shared(scales_[i] + column / kSetColumns<kPlan>);
+      SOLITON_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int at = 2 * half + i;
+        Common::template add_set<kFormat>(sums_[i][half],
+                                          products_[0][strip][at] + Common::kDigit * products_[1][strip][at],
+                                          products_[2][strip][at], input, rows.scale[half], rows.zero[half],
+                                          half == 0 ? 1.0f : Common::kUpperRows);
+      }
+    }
+  }
+  /// Lane j of a quad has pairs 2 j and 2 j + 1.
+  SOLITON_DEVICE void put(int lane, PairSums<kPlan>& sums) const {
+    SOLITON_UNROLL
+    for (int n = 0; n < kTilePairGroups<kPlan>; ++n) {
+      SOLITON_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float from = shuffle(sums_[i / 2][i % 2], lane / 4 * 4 + n);
+        if (lane % 4 == i) sums[n] = from;
+      }
+    }
+  }
+
+ private:
+  static_assert(kPlan.rows == 8);
+  const unsigned char* operands_;
+  const float2* scales_[2];
+  int32_t products_[kPairDigits][kStrips][4];
+  float sums_[2][2] = {};
+};
+
+}  // namespace soliton::rows

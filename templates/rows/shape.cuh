@@ -1,0 +1,65 @@
+// What the code of several rows asks its plan.
+#pragma once
+
+#include "layout/several_rows.h"
+#include "machine/walk.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan>
+constexpr RowsShape kShape = kPlan.shape();
+
+/// Rows that this CTA multiplies: those of a step, or a block of them.
+template <const KernelPlan& kPlan>
+constexpr int kBlockRows = kPlan.block_rows();
+
+/// Are rows grouped by the experts of a mixture, see layout/grouped_rows.h?
+template <const KernelPlan& kPlan>
+constexpr bool kGroups = PhaseOrder<kPlan>::kGroups;
+
+/// Are experts multiplied pair by pair, see layout/expert_pairs.h?
+template <const KernelPlan& kPlan>
+constexpr bool kPairs = kPlan.multiplies_pairs();
+
+template <const KernelPlan& kPlan>
+constexpr int kTilesAtOnce = kShape<kPlan>.tiles_at_once();  // whose sums workers hold at once
+
+template <const KernelPlan& kPlan>
+constexpr QkvLayout kQkv = kPlan.qkv_layout();
+
+template <const KernelPlan& kPlan>
+constexpr int kMergeShares = kPlan.model.head_dim % (4 * kShape<kPlan>.merge_shares) == 0
+                                 ? kShape<kPlan>.merge_shares
+                                 : 1;
+
+template <const KernelPlan& kPlan>
+constexpr int kColumnWarps = kShape<kPlan>.column_warps;
+
+/// Columns of a phase's slots, where warpgroups multiply.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
+  constexpr int kOfIntegers = kShape<kPlan>.slot_columns(kPlan.model.integers);
+  constexpr int kOthers = kShape<kPlan>.slot_columns({});
+  return has_scales<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
+}
+
+/// Chunks of activations that a unit of a full page of integers meets.
+template <const KernelPlan& kPlan>
+constexpr int kChunksOfUnit = kPlan.model.integers.page_columns() / kUnits / kShape<kPlan>.chunk_columns();
+
+template <const KernelPlan& kPlan>
+constexpr bool kHoldsBlocks = holds_blocks(kPlan);
+
+/// Does the input of a phase become digits?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
+  return kShape<kPlan>.digits > 0 && has_scales<kPlan>(matrix.format.type);
+}
+
+/// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool shares_group(int tiles) {
+  return kShape<kPlan>.digits > 0 && tiles <= kGroupTiles;
+}
+
+}  // namespace soliton::rows
