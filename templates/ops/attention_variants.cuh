@@ -90,7 +90,7 @@ struct SoftCap : PlainAttention<kPlan> {
     constexpr float kScale = kPlan.model.score_scale;
     constexpr float kCap = kPlan.model.attention.soft_cap * std::numbers::log2e_v<float> / kScale;
     constexpr float kExponent = 2 * kScale / kPlan.model.attention.soft_cap;
-    return kCap - 2 * kCap / (exp2_fast(product * kExponent) + 1.0f);
+    return kCap - divide_fast(2 * kCap, exp2_fast(product * kExponent) + 1.0f);
   }
 };
 

@@ -100,20 +100,21 @@ class Attention {
     const Variant<kPlan>& variant;
     int item;
     int tile;
-    FirstSeen first_seen;  // of the cached tokens
+    int hidden;  // of the item's first cached tokens, that not all of them see
     typename State::Places places;
   };
   SOLITON_DEVICE int add_pages(PageStream<kPlan>& stream, const Role& role, const Pass& pass, bool works,
                                int slot, const Queries& queries, State& state) const;
-  SOLITON_DEVICE typename State::Tokens tokens_of(const Variant<kPlan>& variant, int index, const Role& role,
-                                                  int query_tile, const FirstSeen& first_seen, int first_key,
+  SOLITON_DEVICE typename State::Tokens tokens_of(const Queries& queries, int query_tile, const Role& role,
                                                   int unit, int slot) const;
   SOLITON_DEVICE typename State::Places places_of(const Variant<kPlan>& variant, int index,
                                                   int query_tile) const;
   /// Of a row that may be one behind the last.
   SOLITON_DEVICE int position_of_row(int row) const { return row < kPlan.rows ? context_.position(row) : 0; }
   SOLITON_DEVICE int position_of_new(const Queries& queries, int page, int token) const;
-  SOLITON_DEVICE FirstSeen first_seen_of(const Variant<kPlan>& variant, int index, int query_tile) const;
+  SOLITON_DEVICE int hidden_tokens(const Variant<kPlan>& variant, int index, int query_tile) const;
+  SOLITON_DEVICE FirstSeen first_seen_of(const Variant<kPlan>& variant, const TreeItem& item,
+                                         int query_tile) const;
   /// The row of the first of this lane's queries of a tile, and of the second.
   static SOLITON_DEVICE int row_of(int query) { return query / kPlan.model.group(); }
   /// Offset of a slot in shared memory.
@@ -121,7 +122,7 @@ class Attention {
     return kPlan.regions[static_cast<int>(RegionId::kPages)].offset + slot * kPlan.slot_bytes;
   }
   SOLITON_DEVICE uint32_t seen_of_new(const Queries& queries, int page) const;
-  SOLITON_DEVICE uint32_t seen_of_last(const Queries& queries, const FirstSeen& first_seen) const;
+  SOLITON_DEVICE uint32_t seen_of_cached(const Queries& queries, int page) const;
   SOLITON_DEVICE uint32_t seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item, int query_tile,
                                         int base) const;
   SOLITON_DEVICE void merge_parts(State& state, const Role& role);
@@ -213,16 +214,17 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     const int query_tile = share / State::kShares;
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares, context_.lane);
-    const FirstSeen first_seen = first_seen_of(phase.variant, index, works ? query_tile : 0);
-    const typename State::Places places = places_of(phase.variant, index, works ? query_tile : 0);
+    const int own_tile = works ? query_tile : 0;
+    Queries queries = {phase.variant, index, own_tile, hidden_tokens(phase.variant, index, own_tile),
+                       places_of(phase.variant, index, own_tile)};
     int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     if constexpr (kTogether) {
       const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
-      if (role.whole + role.new_pages > 0) {
-        const Queries queries = {phase.variant, index, works ? query_tile : 0, first_seen, places};
+      if (role.whole + role.new_pages > 0)
         slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, queries, state);
-      }
+      // Once more: whole pages keep no more of it than their scores want.
+      if constexpr (State::kPlaced) queries.places = places_of(phase.variant, opaque(index), own_tile);
     }
     SOLITON_NO_UNROLL
     for (int unit = whole_units; !kAllTogether && unit < role.units; ++unit) {
@@ -233,14 +235,13 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       }
       if (unit == next) {
         next += role.parts;
-        const typename State::Tokens tokens =
-            tokens_of(phase.variant, index, role, query_tile, first_seen, places.first_key, unit, slot);
+        const typename State::Tokens tokens = tokens_of(queries, query_tile, role, unit, slot);
         const auto position = [&](int t, int i) {
           const int first = State::kPlaced ? tokens.first_key[t] : 0;
           const int token = State::token(context_.lane, i);
           return first >= 0 ? first + token : position_of_row(token - 1 - first);
         };
-        state.add(context_.shared, tokens, phase.variant, places, position, context_.lane);
+        state.add(context_.shared, tokens, phase.variant, queries.places, position, context_.lane);
       }
       if (in_page && (unit % kPageUnits == kPageUnits - 1 || unit == role.units - 1)) {
         if (is_last) {

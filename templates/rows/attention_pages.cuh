@@ -44,22 +44,21 @@ SOLITON_DEVICE int Attention<kPlan>::add_pages(PageStream<kPlan>& stream, const 
     state.begin_scores(context_.shared, page_at(keys), scores, context_.lane);
   };
   const auto take_scores = [&] {
-    FirstSeen first_seen = queries.first_seen;
     const int page = all - 1 - behind_last - (left - 1) * parts;
-    if constexpr (Variant<kPlan>::kHidesKeys) first_seen = first_seen.behind(page * kKvPageTokens);
     const auto position = [&](int t, int i) {
       const int token = t * kTailTokens + State::token(context_.lane, i);
       if (kAllTogether && left <= role.new_pages)
         return position_of_new(queries, role.new_pages - left, token);
       return queries.places.first_key + page * kKvPageTokens + token;
     };
-    if (kAllTogether && left <= role.new_pages + 1) {
-      const bool is_new = left <= role.new_pages;
+    const bool hides = Variant<kPlan>::kHidesKeys && page * kKvPageTokens < queries.hidden;
+    if ((kAllTogether && left <= role.new_pages + 1) || hides) {
+      const bool is_new = kAllTogether && left <= role.new_pages;
       const uint32_t seen =
-          is_new ? seen_of_new(queries, role.new_pages - left) : seen_of_last(queries, first_seen);
+          is_new ? seen_of_new(queries, role.new_pages - left) : seen_of_cached(queries, page);
       state.take_some_scores(scores, own, seen, queries.variant, queries.places, position);
     } else {
-      state.take_scores(scores, own, first_seen, queries.variant, queries.places, position, context_.lane);
+      state.take_scores(scores, own, queries.variant, queries.places, position);
     }
   };
   begin_page();

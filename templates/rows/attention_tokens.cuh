@@ -7,9 +7,10 @@ namespace soliton::rows {
 
 /// The tiles of a unit. `slot`: the first of the page that it begins in.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(
-    const Variant<kPlan>& variant, int index, const Role& role, int query_tile, const FirstSeen& first_seen,
-    int first_key, int unit, int slot) const {
+SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(const Queries& queries,
+                                                                              int query_tile,
+                                                                              const Role& role, int unit,
+                                                                              int slot) const {
   constexpr int kTileBytes = kKv.tile_bytes();
   typename State::Tokens tokens;
   SOLITON_UNROLL
@@ -21,23 +22,25 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(
   }
   // Of all but the last page all tokens are there.
   const bool in_window =
-      !Variant<kPlan>::kHidesKeys || !warp_any(unit * State::kTogether * kTailTokens < first_seen.larger());
+      !Variant<kPlan>::kHidesKeys || unit * State::kTogether * kTailTokens >= queries.hidden;
   tokens.all_seen = unit < (role.pages - 1) * kPageUnits && in_window;
   tokens.seen = State::kAllSeen;
   if constexpr (State::kPlaced) {
     SOLITON_UNROLL
     for (int t = 0; t < State::kTogether; ++t)
-      tokens.first_key[t] = first_key + (unit * State::kTogether + t) * kTailTokens;
+      tokens.first_key[t] = queries.places.first_key + (unit * State::kTogether + t) * kTailTokens;
   }
   if (tokens.all_seen) return tokens;
-  index = soliton::opaque(index);
+  const int index = soliton::opaque(queries.item);
   TreeItem item = context_.item(index);
-  context_.limit_to_seen(item, index, variant);
+  context_.limit_to_seen(item, index, queries.variant);
   const ItemParts<kPlan> shape(item, context_.step);
   const int cached = cached_tokens(item, context_.step);
   tokens.all_seen = (unit + 1) * State::kTogether * kTailTokens <= cached && in_window;
   if (tokens.all_seen) return tokens;
   tokens.seen = 0;
+  FirstSeen first_seen = {};
+  if constexpr (Variant<kPlan>::kHidesKeys) first_seen = first_seen_of(queries.variant, item, query_tile);
   SOLITON_UNROLL
   for (int t = 0; t < State::kTogether; ++t) {
     const int tile = unit * State::kTogether + t;
@@ -54,8 +57,8 @@ SOLITON_DEVICE typename QueryState<kPlan>::Tokens Attention<kPlan>::tokens_of(
       if constexpr (kKv.e4m3) tokens.fresh |= 1u << t;
       tokens.values[t] = tokens.keys[t] + shape.tail_bytes();
       if constexpr (State::kPlaced) tokens.first_key[t] = -1 - (shape.tail.first + fresh) * kTailTokens;
-      tokens.seen |= seen_of_fresh(variant, item, query_tile, (shape.tail.first + fresh) * kTailTokens)
-                     << 8 * t;
+      tokens.seen |=
+          seen_of_fresh(queries.variant, item, query_tile, (shape.tail.first + fresh) * kTailTokens) << 8 * t;
     } else {  // behind the last tile: nothing of it is seen
       tokens.keys[t] = tokens.keys[0];
       tokens.values[t] = tokens.values[0];
@@ -76,12 +79,13 @@ SOLITON_DEVICE typename QueryState<kPlan>::Places Attention<kPlan>::places_of(co
     TreeItem item = context_.item(index);
     context_.limit_to_seen(item, index, variant);
     const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+    places.first_key = item.first_position;
     SOLITON_UNROLL
     for (int h = 0; h < 2; ++h) {
-      places.head[h] = context_.head_of_model(item.kv_head * kGroup + (query + 8 * h) % kGroup);
-      places.query[h] = context_.position(row_of(query + 8 * h));
+      const int of_head = 8 % kGroup == 0 ? query : query + 8 * h;  // the same: a register
+      places.head[h] = context_.head_of_model(item.kv_head * kGroup + of_head % kGroup);
+      places.query[h] = context_.position(row_of(query + 8 * h)) - places.first_key;
     }
-    places.first_key = item.first_position;
   }
   return places;
 }
@@ -94,13 +98,22 @@ SOLITON_DEVICE int Attention<kPlan>::position_of_new(const Queries& queries, int
   return position_of_row(row);
 }
 
-/// Of the item's cached tokens.
+/// Of the item's cached tokens: those up to the last that any of this warp's queries does not see. A warp keeps one number of
+/// them, and the few units and pages that have such tokens work out which: registers.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
-    const Variant<kPlan>& variant, int index, int query_tile) const {
-  if constexpr (!Variant<kPlan>::kHidesKeys) return {};
+SOLITON_DEVICE int Attention<kPlan>::hidden_tokens(const Variant<kPlan>& variant, int index,
+                                                   int query_tile) const {
+  if constexpr (!Variant<kPlan>::kHidesKeys) return 0;
   TreeItem item = context_.item(index);
   context_.limit_to_seen(item, index, variant);
+  const int hidden = first_seen_of(variant, item, query_tile).larger();
+  return static_cast<int>(warp_max(hidden < 0 ? 0u : static_cast<uint32_t>(hidden)));
+}
+
+/// Of the cached tokens of the item, as the layer sees it.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
+    const Variant<kPlan>& variant, const TreeItem& item, int query_tile) const {
   const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
   const auto first_of = [&](int query) {
     return variant.first_key(context_.position(row_of(query))) - item.first_position;
@@ -120,12 +133,20 @@ SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_new(const Queries& queries, in
   return seen;
 }
 
-/// Of the item's last page of the cache, which need not be full: the same.
+/// The same of a page of the cache: the last, which need not be full, or one with tokens that not all queries see.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_last(const Queries& queries,
-                                                       const FirstSeen& first_seen) const {
-  const int tokens = cached_tokens(context_.item(opaque(queries.item)), context_.step);
-  const int rest = tokens - (tokens - 1) / kKvPageTokens * kKvPageTokens;
+SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_cached(const Queries& queries, int page) const {
+  TreeItem item = context_.item(opaque(queries.item));
+  FirstSeen first_seen = {};
+  int rest;  // from the page's first on
+  if constexpr (Variant<kPlan>::kHidesKeys) {
+    context_.limit_to_seen(item, queries.item, queries.variant);
+    first_seen = first_seen_of(queries.variant, item, queries.tile).behind(page * kKvPageTokens);
+    rest = cached_tokens(item, context_.step) - page * kKvPageTokens;
+  } else {
+    const int tokens = cached_tokens(item, context_.step);
+    rest = tokens - (tokens - 1) / kKvPageTokens * kKvPageTokens;
+  }
   uint32_t seen = 0;
   SOLITON_NO_UNROLL
   for (int tile = 0; tile < State::kPageTiles; ++tile) {

@@ -33,17 +33,13 @@ SOLITON_DEVICE void QueryState<kPlan>::begin_scores(const unsigned char* shared,
 }
 
 /// Makes room for the scores of the next page. All that depends on how large they are is done here: nothing branches
-/// while products are made. `first_seen`: of the page's tokens.
+/// while products are made.
 template <const KernelPlan& kPlan>
 template <class Position>
 SOLITON_DEVICE void QueryState<kPlan>::take_scores(const PageScores& page, TileScores& scores,
-                                                   const FirstSeen& first_seen, const Variant<kPlan>& variant,
-                                                   const Places& places, const Position& position, int lane) {
+                                                   const Variant<kPlan>& variant, const Places& places,
+                                                   const Position& position) {
   take_changed(page, scores, variant, places, position);
-  if constexpr (Variant<kPlan>::kHidesKeys) {
-    SOLITON_UNROLL
-    for (int t = 0; t < kPageTiles; ++t) hide_tile(first_seen.seen_of(t, lane), scores[t]);
-  }
   raise_maxima(scores);
 }
 

@@ -52,8 +52,8 @@ class QueryState {
   static constexpr bool kPlaced = Variant<kPlan>::kPlacesScores;
   struct Places {
     int head[2];
-    int query[2];
-    int first_key;  // of the item's first token
+    int query[2];   // from the item's first token on: what asks for differences alone needs no more
+    int first_key;  // of that token
   };
   /// Tiles of tokens. Bit 8 t + 4 half + i of `seen`: does query lane / 4 + 8 half see this lane's i-th token of tile t?
   struct Tokens {
@@ -156,9 +156,8 @@ class QueryState {
   using PageWeights = uint4[kPageTiles][kParts];
   SOLITON_DEVICE void begin_scores(const unsigned char* shared, int keys, PageScores& scores, int lane) const;
   template <class Position>
-  SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores, const FirstSeen& first_seen,
-                                  const Variant<kPlan>& variant, const Places& places,
-                                  const Position& position, int lane);
+  SOLITON_DEVICE void take_scores(const PageScores& page, TileScores& scores, const Variant<kPlan>& variant,
+                                  const Places& places, const Position& position);
   template <class Position>
   SOLITON_DEVICE void take_some_scores(const PageScores& page, TileScores& scores, uint32_t seen,
                                        const Variant<kPlan>& variant, const Places& places,
@@ -263,7 +262,8 @@ class QueryState {
         ScorePlace place = {};
         if constexpr (kPlaced) {
           const int half = i % 4 / 2;
-          place = {places.head[half], places.query[half], position(i / 8, i / 4 % 2 * 2 + i % 2)};
+          place = {places.head[half], places.first_key + places.query[half],
+                   position(i / 8, i / 4 % 2 * 2 + i % 2)};
         }
         score = variant.score(score, place);
       }
