@@ -13,7 +13,19 @@ PlanPhase& named(Plan& plan, const std::string& name) {
 }
 
 TEST(VerifyGroups, FindsPlansOfEveryNumberOfRowsSound) {
-  for (const int rows : {256, 512, 1024}) EXPECT_EQ(refusals(grouped_plan(rows)), "") << rows;
+  for (const int rows : {256, 512, 1024}) {
+    EXPECT_EQ(refusals(grouped_plan(rows)), "") << rows;
+    // Biases, MXFP4, and columns that end within a slot of weights.
+    const Plan plan = shipped_plan("gpt-oss-20b", "h200", {.rows = rows});
+    EXPECT_TRUE(plan.warpgroups);
+    EXPECT_EQ(refusals(plan), "") << rows;
+  }
+}
+
+TEST(VerifyGroups, GivesEveryBlockOfRowsAsManyCtas) {
+  EXPECT_NE(shipped_plan("gpt-oss-20b", "h200", {.rows = 1}).num_ctas % row_blocks(1024), 0);
+  for (const int rows : {512, 1024})
+    EXPECT_EQ(shipped_plan("gpt-oss-20b", "h200", {.rows = rows}).num_ctas % row_blocks(rows), 0);
 }
 
 TEST(VerifyGroups, WantsRowsThatChooseBeforeTheyAreGrouped) {
