@@ -113,7 +113,8 @@ int64_t block_bytes(const Plan& plan) {
 }
 
 /// Where rows are grouped by experts: what they exchange with groups, of which each has up to 256 pairs of a row and an expert,
-/// and lines up to a multiple of 32, or of more than 128 pairs of 64, of whole slots of 128 columns. A choice is a number, a weight and a line.
+/// and lines up to a multiple of 32, or of more than 128 pairs of 64. Lines have whole slots of 128 columns. A choice is a
+/// number, a weight and a line.
 struct GroupedBytes {
   int64_t choices;
   int64_t lines;  // activations and a factor
