@@ -20,11 +20,18 @@ int most_residual_tiles(const Plan& plan) {
   return most;
 }
 
-/// Bytes of the largest page: of the KV cache, or of weights.
-int largest_page(const Plan& plan) {
+/// Bytes of a ring slot: the largest page, of the KV cache, or of weights; or what warpgroups have in a slot of several tiles'.
+int slot_bytes(const Plan& plan) {
+  const RowsShape shape = plan.shape();
   int bytes = kPageBytes;
   for (const PlanMatrix& matrix : plan.matrices) {
-    bytes = std::max(bytes, weight_bytes(matrix.format, matrix.format.page_columns()));
+    const WeightFormat format = matrix.format;
+    if (!plan.warpgroups) {
+      bytes = std::max(bytes, weight_bytes(format, format.page_columns()));
+    } else if (format.has_scales()) {
+      const int tiles = shape.tiles_at_once() / kWarpgroups;
+      bytes = std::max(bytes, tiles * weight_bytes(format, shape.slot_columns(format)));
+    }
   }
   return bytes;
 }
@@ -159,7 +166,7 @@ PlannedKernel::PlannedKernel(const Plan& plan) {
                        .consumer_warps = plan.consumer_warps,
                        .producer_warps = plan.producer_warps,
                        .ring_slots = plan.ring_slots,
-                       .slot_bytes = largest_page(plan),
+                       .slot_bytes = slot_bytes(plan),
                        .window = plan.window,
                        .waiting_window = plan.waiting_window,
                        .prefetch_pages = plan.prefetch_pages,

@@ -335,11 +335,12 @@ int choose_producer_warps(const Plan& plan, const PlanChoices& choices) {
   return are_few ? kFewProducerWarps : kProducerWarps;
 }
 
-/// Of `rows` rows. Where experts have few rows each, single warps multiply.
+/// Do warpgroups multiply so many rows? Where experts have few rows each, single warps do.
 bool can_use_warpgroups(const Plan& plan, int rows) {
   return plan.copies == CopyKind::kBulk && has_warpgroups(plan.limits) &&
          (plan.facts.num_experts == 0 || (groups_rows(rows) && can_group(plan.facts))) &&
-         suits_warpgroups(plan.facts) && suits_warpgroups(plan.layer_format());
+         suits_warpgroups(plan.facts) &&
+         rows >= least_warpgroup_rows(plan.layer_format(), further_format(plan.facts));
 }
 
 /// Of integers beside a cache of bytes: registers have no room for attention of more.
@@ -380,12 +381,6 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
                        padding_warps));
   }
   return rows;
-}
-
-/// Do warpgroups multiply? Where they can: many rows, and integers, are slow to multiply one warp at a time.
-bool choose_warpgroups(const Plan& plan) {
-  return plan.rows >= least_warpgroup_rows(plan.layer_format(), further_format(plan.facts)) &&
-         can_use_warpgroups(plan, plan.rows);
 }
 
 /// Decides the numbers that depend on no matrix.
@@ -511,7 +506,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   plan.rows = choose_rows(plan, choices, padding_warps);
   plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.shares_registers = plan.rows > 1 && plan.copies == CopyKind::kBulk && has_warpgroups(gpu);
-  plan.warpgroups = choose_warpgroups(plan);
+  plan.warpgroups = can_use_warpgroups(plan, plan.rows);
   plan.window = choose_window(plan, choices);
   plan.producer_warps = choose_producer_warps(plan, choices);
   choose_numbers(plan, graph, choices);

@@ -174,7 +174,9 @@ struct Plan {
   /// Of the layers' matrices.
   WeightFormat layer_format() const { return weight_format(facts, facts.weight_bits); }
   RowsShape shape() const {
-    return {rows, copies, layer_format(), warpgroups, facts.num_experts > 0 && !warpgroups};
+    return {rows,           copies,
+            layer_format(), further_format(facts),
+            warpgroups,     facts.num_experts > 0 && !warpgroups};
   }
   PlanPolicy policy() const { return PlanPolicy(shape()); }
   QkvLayout qkv_layout() const {

@@ -127,12 +127,20 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
              model.further);
 }
 
-/// Bytes of a page: of a ring slot there are as many as the largest of weights, or half of one of the cache, takes.
-int largest_page(const Plan& plan) {
+/// Of a ring slot: as many as the largest page of weights, or half of one of the cache, takes. Each of two warpgroups has a slot
+/// of its own, of some columns of its tiles, which in bf16 and E2M1 are a page's at most.
+int slot_bytes(const Plan& plan) {
   int bytes = kPageBytes;
   for (const PlanMatrix& matrix : plan.matrices) {
-    const int columns = matrix.format.page_columns();
-    bytes = std::max(bytes, matrix.format.value_bytes(columns) + matrix.format.scale_bytes(columns));
+    int columns = matrix.format.page_columns();
+    int tiles = 1;
+    if (plan.warpgroups) {
+      if (!matrix.format.has_scales()) continue;
+      columns = plan.shape().integer_slot_chunks * plan.shape().chunk_columns();
+      tiles = plan.shape().tiles_at_once() / 2;
+    }
+    bytes =
+        std::max(bytes, tiles * (matrix.format.value_bytes(columns) + matrix.format.scale_bytes(columns)));
   }
   return bytes;
 }
@@ -156,7 +164,7 @@ void check_counts(const Plan& plan, const KernelPlan& kernel, Comparison& check)
   check.same("consumer warps", plan.consumer_warps, kernel.consumer_warps);
   check.same("producer warps", plan.producer_warps, kernel.producer_warps);
   check.same("ring slots", plan.ring_slots, kernel.ring_slots);
-  check.same("bytes of a slot", largest_page(plan), kernel.slot_bytes);
+  check.same("bytes of a slot", slot_bytes(plan), kernel.slot_bytes);
   check.same("window", plan.window, kernel.window);
   check.same("window of a CTA that waits", plan.waiting_window, kernel.waiting_window);
   for (const PlanPhase& phase : plan.phases) {

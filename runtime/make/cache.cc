@@ -93,8 +93,7 @@ PlanChoices choices_for(const ModelFacts& facts, const GpuSpec& gpu, int num_car
   choices.further_rows =
       gpu.emulated ? std::vector<int>{8} : std::vector(std::begin(kRowCounts) + 1, std::end(kRowCounts));
   const WeightFormat format = weight_format(facts, facts.weight_bits);
-  const int most =
-      most_rows(format, has_warpgroups(gpu) && suits_warpgroups(facts) && suits_warpgroups(format));
+  const int most = most_rows(format, has_warpgroups(gpu) && suits_warpgroups(facts));
   std::erase_if(choices.further_rows, [&](int rows) { return rows > most; });
   return choices;
 }

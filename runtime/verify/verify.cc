@@ -24,7 +24,7 @@ constexpr float kOtherExpertTolerance = 1.0f / 8;
 constexpr float kByteTolerance = 1.0f / 8;
 
 float tolerance_of(const ModelFacts& facts, int rows) {
-  const bool is_exact = RowsPolicy(rows, CopyKind::kBulk, {}, false, false).parts > 1;
+  const bool is_exact = RowsPolicy(rows, CopyKind::kBulk, {}, {}, false, false).parts > 1;
   if (facts.kv_bits == 8) return is_exact ? kBf16Tolerance : kByteTolerance;
   if (is_exact) return kTolerance;
   return facts.num_experts > 0 ? kOtherExpertTolerance : kBf16Tolerance;

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "formats/e4m3_pairs.cuh"
 #include "layout/weight_format.h"
 #include "ops/split.cuh"
 
@@ -121,5 +122,42 @@ class BlockScales {
   float scale_[2] = {};  // of the block
   float minimum_[2] = {};
 };
+
+/// The same for operands in bf16 that are multiplied by their scales first: two bf16 alike of each row.
+struct ScalePairs {
+  uint32_t scale[2];  // of E4M3 2^120 times as large, as its codes are smaller: kMostE4m3Scale
+  int32_t zero[2];
+  uint32_t added[2];  // where there are minima: what is added to the products
+};
+
+template <WeightFormat kFormat>
+SOLITON_DEVICE ScalePairs scale_pairs(const RowScales& rows) {
+  constexpr float kBias = static_cast<float>(kFormat.bias() * kFormat.unit());
+  ScalePairs pairs = {{}, {rows.zero[0], rows.zero[1]}, {}};
+  SOLITON_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    float scale = rows.scale[i];
+    if constexpr (kFormat.type == WeightType::kE4m3) scale *= kE4m3Unit;
+    pairs.scale[i] = pack_bf16(scale, scale);
+    if constexpr (kFormat.has_minima) {
+      const float added = kBias * scale - rows.minimum[i];
+      pairs.added[i] = pack_bf16(added, added);
+    }
+  }
+  return pairs;
+}
+
+/// Weights, rounded to bf16, out of an operand that has them without their scales and minima.
+template <WeightFormat kFormat>
+SOLITON_DEVICE uint4 scaled_operand(uint4 operand, const ScalePairs& rows) {
+  if constexpr (kFormat.has_minima) {
+    return make_uint4(
+        fma_bf16(operand.x, rows.scale[0], rows.added[0]), fma_bf16(operand.y, rows.scale[1], rows.added[1]),
+        fma_bf16(operand.z, rows.scale[0], rows.added[0]), fma_bf16(operand.w, rows.scale[1], rows.added[1]));
+  } else {
+    return make_uint4(multiply_bf16(operand.x, rows.scale[0]), multiply_bf16(operand.y, rows.scale[1]),
+                      multiply_bf16(operand.z, rows.scale[0]), multiply_bf16(operand.w, rows.scale[1]));
+  }
+}
 
 }  // namespace soliton

@@ -38,14 +38,7 @@ SOLITON_DEVICE uint4 spread_to_bf16(uint32_t word, const int32_t (&zeros)[2]) {
                     subtract_bf16(and_or(word >> 12, kIntegers, k128), upper));
 }
 
-/// The same times the rows' scales, two bf16 each, and rounded to bf16.
-SOLITON_DEVICE uint4 scale_to_bf16(uint32_t word, const int32_t (&zeros)[2], const uint32_t (&scales)[2]) {
-  const uint4 differences = spread_to_bf16(word, zeros);
-  return make_uint4(multiply_bf16(differences.x, scales[0]), multiply_bf16(differences.y, scales[1]),
-                    multiply_bf16(differences.z, scales[0]), multiply_bf16(differences.w, scales[1]));
-}
-
-/// The same of integers of 8 bits out of a word of row g and one of row g + 8, which have no zeros.
+/// Of integers of 8 bits out of a word of row g and one of row g + 8, which have no zeros.
 SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
   // The seven lower bits count from 128 on, of a bf16 whose last bit counts 1; less 128, or 256 if the integer is negative.
   constexpr uint32_t k128 = 0x43004300u;
@@ -118,25 +111,6 @@ struct StepWords {
       const uint4 own = bytes(strip);
       return half == 0 ? bytes_to_bf16(own.x, own.y) : bytes_to_bf16(own.z, own.w);
     }
-  }
-
-  /// The same times the rows' scales, of which `scales` has scale_pair(), and rounded to bf16.
-  SOLITON_DEVICE uint4 to_scaled_bf16(int strip, int half, const int32_t (&zeros)[2],
-                                      const uint32_t (&scales)[2]) const {
-    uint4 own;
-    if constexpr (kFormat.type == WeightType::kE4m3) {
-      own = codes(strip, half);
-    } else {
-      own = to_bf16(strip, half, zeros);
-    }
-    return make_uint4(multiply_bf16(own.x, scales[0]), multiply_bf16(own.y, scales[1]),
-                      multiply_bf16(own.z, scales[0]), multiply_bf16(own.w, scales[1]));
-  }
-
-  /// A scale as two bf16; of E4M3 2^120 times as large: kMostE4m3Scale.
-  SOLITON_DEVICE static uint32_t scale_pair(float scale) {
-    if constexpr (kFormat.type == WeightType::kE4m3) scale *= kE4m3Unit;
-    return pack_bf16(scale, scale);
   }
 
   /// Of E4M3, 2^-120 times as large as to_bf16().

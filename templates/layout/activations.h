@@ -39,8 +39,8 @@ struct RowsShape : RowsPolicy {
   int row_blocks;
 
   SOLITON_HOST_DEVICE constexpr RowsShape(int step_rows, CopyKind copies, WeightFormat format,
-                                          bool warpgroups, bool gathers)
-      : RowsPolicy(step_rows / soliton::row_blocks(step_rows), copies, format, warpgroups, gathers),
+                                          WeightFormat further, bool warpgroups, bool gathers)
+      : RowsPolicy(step_rows / soliton::row_blocks(step_rows), copies, format, further, warpgroups, gathers),
         row_blocks(soliton::row_blocks(step_rows)) {}
 
   SOLITON_HOST_DEVICE constexpr int step_rows() const { return rows * row_blocks; }

@@ -133,7 +133,8 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int working_warps() const { return consumer_warps + producer_warps + 1; }
   SOLITON_HOST_DEVICE constexpr int threads() const { return threads_of(working_warps(), shares_registers); }
   SOLITON_HOST_DEVICE constexpr RowsShape shape() const {
-    return {rows, copies, model.integers, warpgroups, model.mixture.experts > 0 && !warpgroups};
+    return {rows,          copies,     model.integers,
+            model.further, warpgroups, model.mixture.experts > 0 && !warpgroups};
   }
   /// Where warpgroups multiply the experts of a mixture.
   SOLITON_HOST_DEVICE constexpr GroupedRows grouped() const {

@@ -171,10 +171,9 @@ constexpr WeightFormat further_format(const ModelFacts& facts) {
           .block = facts.further_block};
 }
 
-/// Have warpgroups code for all formats that a model mixes? Of E2M1 beside bf16, or of integers beside bf16, they have.
+/// Have warpgroups code for all formats that a model mixes? They have none for E2M1 beside integers.
 constexpr bool suits_warpgroups(const ModelFacts& facts) {
-  const bool has_blocks = facts.further_e2m1 != 0 && facts.weight_bits == 16;
-  return facts.further_bits == 0 || facts.further_bits == 16 || has_blocks;
+  return facts.further_e2m1 == 0 || facts.weight_bits == 16;
 }
 
 /// Has a layer a window of its own?

@@ -20,17 +20,19 @@ constexpr int kGroupWarps = 4;
 constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
 
-/// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8. Of
-/// E2M1 beside other formats, `further`, 64 rows have no registers.
-constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
-  if (further.type == WeightType::kE2m1) return 128;
-  return format.takes_digits() ? 8 : 64;
+/// May warpgroups sum up products of integers and then scale the sums? Others are multiplied by their scales first: minima
+/// would take sums of the activations, and scales of 16 columns or in blocks, or two formats beside each other, more registers.
+SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat further) {
+  const bool is_plain = format.bits() == 4 && !format.has_minima && format.block == 0;
+  return !further.has_scales() && (!format.takes_digits() || is_plain);
 }
 
-/// Formats that have code for warpgroups. Where single warps multiply, integers of any format become bf16.
-constexpr bool suits_warpgroups(WeightFormat format) {
-  return !format.has_scales() || format.has_float_scales() ||
-         (format.bits() == 4 && !format.has_minima && format.block == 0);
+/// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
+/// 4520 -> 3643 for 16, 7434 -> 3939 for 32. Of E2M1 beside other formats, `further`, 64 rows have no registers.
+constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
+  if (further.type == WeightType::kE2m1) return 128;
+  if (!scales_sums(format, further)) return 16;
+  return format.takes_digits() ? 8 : 64;
 }
 
 /// Rows at most. Without warpgroups registers of a worker have room for 8, or 4 where integers become bf16.
@@ -77,25 +79,38 @@ SOLITON_HOST_DEVICE constexpr Value at_rows(int rows, Value of8, Value of16, Val
   return at_rows(rows, of8, of16, of32, of64, of128, of128);
 }
 
+/// Has a slot room for the columns of two groups of tiles? Those of bf16 have a slot each.
+SOLITON_HOST_DEVICE constexpr bool fills_half(WeightFormat format) {
+  return !format.has_scales() || format.bits() == 4;
+}
+
 /// What a kernel does.
 struct RowsPolicy {
   int rows;  // of a block of them
   CopyKind copies;
-  WeightFormat format;  // of the matrices that are integers, if any is
+  WeightFormat format;   // of the matrices that are integers, if any is
+  WeightFormat further;  // of those of another format
   bool warpgroups;  // do warpgroups multiply, four tiles each, and exchange the sums through device memory?
   bool gathers;     // do single rows come to shared memory, as experts want them?
 
-  SOLITON_HOST_DEVICE constexpr RowsPolicy(int rows, CopyKind copies, WeightFormat format, bool warpgroups,
-                                           bool gathers)
-      : rows(rows), copies(copies), format(format), warpgroups(warpgroups), gathers(gathers) {}
+  SOLITON_HOST_DEVICE constexpr RowsPolicy(int rows, CopyKind copies, WeightFormat format,
+                                           WeightFormat further, bool warpgroups, bool gathers)
+      : rows(rows),
+        copies(copies),
+        format(format),
+        further(further),
+        warpgroups(warpgroups),
+        gathers(gathers) {}
 
   // ---- Products
 
   /// bf16 values that a float is split into: high part, low part. Up to 8 rows leave half of the mma's time.
   int parts = at_rows(rows, 2, 1, 1, 1, 1);
+  /// Are integers multiplied by their scales first, in bf16? Registers of many rows hold no products beside the sums.
+  bool scales_first = !scales_sums(format, further) || at_rows(rows, false, false, false, false, true);
   /// Signed bytes that a value of the input is where warpgroups multiply integers as they are; or 0. Measured, 4 bits: 3400
   /// -> 2692 for 16 rows; 32 rows would take 4150 instead of 3157.
-  int digits = warpgroups && format.takes_digits() ? at_rows(rows, 3, 2, 0, 0, 0) : 0;
+  int digits = warpgroups && format.takes_digits() && !scales_first ? at_rows(rows, 3, 2, 0, 0, 0) : 0;
   /// Columns of the input that shared memory holds as digits.
   int digit_columns = digits == 0 ? 0 : 2048;
   /// Chunks of columns in a slot of integers, where warpgroups multiply: four of a group of tiles, or two of two groups; of 256
@@ -114,8 +129,9 @@ struct RowsPolicy {
   int tiles_together = warpgroups ? 1 : at_rows(rows, 1, 1, 2, 2, 2);
   /// Groups of four tiles whose sums a warpgroup, or all workers, hold at once: with two, activations are read once for 16
   /// tiles. Sums of digits leave no registers for two, nor do those of 256 rows; where single warps multiply, two take 2 to 6%
-  /// longer. Of E4M3 a slot has no room for two.
-  int tile_groups = warpgroups && digits == 0 && rows <= 128 && !format.has_float_scales() ? 2 : 1;
+  /// longer. Of more than 4 bits a slot has no room for two.
+  int tile_groups =
+      warpgroups && digits == 0 && rows <= 128 && fills_half(format) && fills_half(further) ? 2 : 1;
   /// Workers that multiply different columns of a slot; the others multiply other rows.
   int column_warps = warpgroups ? kWorkers : at_rows(rows, 8, 8, 4, 4, 4);
   /// Tiles whose sums go to those that finish them, all at once. Measured: 4117 -> 3976 for 8 rows, with the ring's slots.
@@ -125,8 +141,6 @@ struct RowsPolicy {
   /// Sets of products that registers hold: of integers one is scaled while the next is made. Measured, 4 bits: 3140 -> 3074
   /// for 32 rows.
   int product_sets = at_rows(rows, 2, 2, 2, 1, 1);
-  /// Are integers multiplied by their scales first, in bf16? Registers hold no products beside the sums.
-  bool scales_first = at_rows(rows, false, false, false, false, true);
   /// Neighbouring CTAs that begin with the same chunk of activations that stay bf16. Measured: 47.15 -> 46.3 a token of a
   /// prompt.
   int alike_ctas = 4;

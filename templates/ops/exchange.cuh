@@ -71,7 +71,7 @@ class Exchange {
                           word);
     meet();
     const uint64_t* words = area(count_ - 1) + kHistogramBins;
-    SOLITON_UNROLL_BY_8
+    SOLITON_UNROLL_BY(8)
     for (int i = context_.lane; i < kPlan.all_ctas(); i += kWarpLanes) visit(load_global(words + i));
   }
 

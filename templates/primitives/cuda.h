@@ -13,8 +13,8 @@
 #define SOLITON_KERNEL(threads) __global__ void __launch_bounds__(threads, 1)
 #define SOLITON_CONSTANT __constant__ constexpr
 #define SOLITON_UNROLL _Pragma("unroll")
-#define SOLITON_UNROLL_BY_2 _Pragma("unroll 2")
-#define SOLITON_UNROLL_BY_8 _Pragma("unroll 8")
+#define SOLITON_PRAGMA(text) _Pragma(#text)
+#define SOLITON_UNROLL_BY(count) SOLITON_PRAGMA(unroll count)
 #define SOLITON_NO_UNROLL _Pragma("unroll 1")
 
 namespace soliton {

@@ -55,6 +55,11 @@ SOLITON_DEVICE uint32_t multiply_bf16(uint32_t a, uint32_t b) {
 #endif
   return result;
 }
+SOLITON_DEVICE uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t result;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
 SOLITON_DEVICE float bf16_to_float(uint16_t value) {
   return __uint_as_float(static_cast<uint32_t>(value) << 16);
 }

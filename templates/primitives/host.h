@@ -10,8 +10,7 @@
 #define SOLITON_KERNEL(threads) void
 #define SOLITON_CONSTANT constexpr
 #define SOLITON_UNROLL
-#define SOLITON_UNROLL_BY_2
-#define SOLITON_UNROLL_BY_8
+#define SOLITON_UNROLL_BY(count)
 #define SOLITON_NO_UNROLL
 
 namespace soliton {

@@ -90,6 +90,14 @@ inline uint32_t multiply_bf16(uint32_t a, uint32_t b) {
                    bf16_to_float(high) * bf16_to_float(static_cast<uint16_t>(b >> 16)));
 }
 
+inline uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c) {
+  const auto fma = [](uint32_t x, uint32_t y, uint32_t z) {
+    return std::fma(bf16_to_float(static_cast<uint16_t>(x)), bf16_to_float(static_cast<uint16_t>(y)),
+                    bf16_to_float(static_cast<uint16_t>(z)));
+  };
+  return pack_bf16(fma(a, b, c), fma(a >> 16, b >> 16, c >> 16));
+}
+
 /// By hand, because without an instruction for it a conversion is a call of the compiler's library.
 inline float f16_to_float(uint16_t value) {
   constexpr float kExponents = 0x1p112f;  // between the least of f16 and of float

@@ -119,6 +119,7 @@
 //   float bf16_to_float(uint16_t); uint16_t float_to_bf16(float);
 //   uint32_t subtract_bf16(uint32_t a, uint32_t b);   of two bf16 each, a - b, rounded to nearest even
 //   uint32_t multiply_bf16(uint32_t a, uint32_t b);   the same of a * b
+//   uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c);   the same of a * b + c
 //   uint32_t pack_f16(float low, float high);         the same; beyond the range: the largest finite value
 //   uint32_t multiply_f16(uint32_t a, uint32_t b);    of two f16 each
 //   float f16_to_float(uint16_t); uint16_t float_to_f16(float);

@@ -91,7 +91,7 @@ class Choice : public Finisher<kPlan> {
   /// The best of all CTAs' candidates for a row; all lanes that share the row return it.
   SOLITON_DEVICE int choose(const uint64_t* candidates) const {
     uint64_t best = kNoCandidate;
-    SOLITON_UNROLL_BY_8
+    SOLITON_UNROLL_BY(8)
     for (int i = quarter(); i < kPlan.block_ctas(); i += kQuarters) {
       const uint64_t candidate = load_global(candidates + i);
       best = candidate > best ? candidate : best;

@@ -177,7 +177,7 @@ class DigitMultiplier {
       const int step = step_of(set, strip, unit_steps);
       loaded.scales[strip] = load_scale_words<kFormat>(
           slot + Slot::scales_of(tile) +
-          Slot::scale_offset(step * kStepColumns / kFormat.group, context_.lane / 4));
+          scale_offset(kFormat, 0, context_.lane / 4, step * kStepColumns / kFormat.group));
     }
     return loaded;
   }

@@ -84,7 +84,7 @@ class RowGrouper {
     for (int i = thread; i < kExperts * kMaskWords; i += kThreads) store_shared(mask(0, i), 0u);
     context_.meet_workers(met);
     const int pairs = context_.params.tree.num_rows * kUsed;
-    SOLITON_UNROLL_BY_8
+    SOLITON_UNROLL_BY(8)
     for (int i = thread; i < pairs; i += kThreads) {
       const int row = i / kUsed;
       add_shared(mask(static_cast<int>(load_global(experts() + i)), row / 32), 1u << row % 32);

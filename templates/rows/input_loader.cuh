@@ -68,7 +68,6 @@ class InputLoader {
   }
 
   SOLITON_DEVICE void norm_heads(int /*layer*/) { pass(); }
-
   SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) { pass(); }
   SOLITON_DEVICE void choose(const MatrixInstance& /*at*/) { pass(); }
   SOLITON_DEVICE void group(const MatrixInstance& /*at*/) { pass(); }
@@ -286,23 +285,29 @@ class InputLoader {
         SOLITON_UNROLL
         for (int chunk = 0; chunk < kRowsShape.slot_chunks; ++chunk)
           push(slot + chunk * kStride, kChunkBytes);
-        continue;
+      } else if constexpr (kPlan.model.integers.has_scales()) {
+        with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+          push_slot_of_integers<kFormat>(slot, page_of(kFormat, phase.padded, column).columns);
+        });
       }
-      // A word of a full page has columns of both strips of a unit: a chunk has as many of either.
-      constexpr int kChunks = kRowsShape.integer_slot_chunks;
-      constexpr int kUnitChunks = kChunksOfUnit<kPlan>;
-      const bool divided = kUnitChunks > 1 && page_of(kPlan.model.integers, phase.padded, column).columns ==
-                                                  kPlan.model.integers.page_columns();
-      const int piece = divided ? kChunkBytes / 2 : kChunkBytes;
-      SOLITON_NO_UNROLL
-      for (int chunk = 0; chunk < kChunks; ++chunk) {
-        int before = 0;  // of the units before
-        if constexpr (kUnitChunks > 0 && kUnitChunks < kChunks) before = chunk / kUnitChunks * kUnitChunks;
-        const unsigned char* first =
-            divided ? slot + (before + (chunk - before) / 2) * kStride + (chunk - before) % 2 * piece
-                    : slot + chunk * kStride;
-        push(first, piece, divided ? first + kUnitChunks / 2 * kStride : nullptr);
-      }
+    }
+  }
+  /// A word has columns of both strips of a unit: where that is several chunks, each has as many of either.
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void push_slot_of_integers(const unsigned char* slot, int page_columns) {
+    constexpr int kUnitColumns =
+        kUnits * kRowsShape.chunk_columns();  // of a page whose units are a chunk each
+    constexpr int kStride = kRowsShape.chunk_stride();
+    if constexpr (kPlan.has_full_pages()) page_columns = kFormat.page_columns();
+    const int unit_chunks = page_columns / kUnitColumns;
+    const bool divided = kFormat.page_columns() > kUnitColumns && unit_chunks > 1;
+    const int piece = kRowsShape.chunk_bytes() / (divided ? 2 : 1);
+    SOLITON_NO_UNROLL
+    for (int chunk = 0; chunk < kRowsShape.integer_slot_chunks; ++chunk) {
+      const int before = divided ? chunk & -unit_chunks : chunk;  // of the units before
+      const unsigned char* first =
+          slot + (before + (chunk - before) / 2) * kStride + (chunk - before) % 2 * piece;
+      push(first, piece, divided ? first + unit_chunks / 2 * kStride : nullptr);
     }
   }
 

@@ -2,9 +2,7 @@
 // products are scaled; or times their scales, where registers hold no products beside the sums.
 #pragma once
 
-#include "formats/integer_scales.cuh"
-#include "formats/integer_words.cuh"
-#include "rows/integer_slot.cuh"
+#include "rows/integer_steps.cuh"
 #include "rows/warpgroup_tiles.cuh"
 
 namespace soliton::rows {
@@ -18,109 +16,55 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
 
  protected:
   using Base::context_, Base::input_, Base::kMmaBytes;
-  using Base::warpgroup, Base::own_groups, Base::pass, Base::issue, Base::end_chunk, Base::put_all;
+  using Base::warpgroup, Base::issue, Base::end_chunk;
   template <int kMmas>
   using Weights = typename Base::template Weights<kMmas>;
 
-  /// See WarpgroupMultiplier::multiply().
-  template <class Put>
-  SOLITON_DEVICE void multiply_integers(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                        const TileBlock& block, int count, const Put& put) {
-    const int own = own_groups(count);
-    if (Base::kMostGroups == 2 && own == 2) {
-      multiply_integer_groups<Base::kMostGroups>(stream, phase, block, count, put);
-    } else if (own >= 1) {
-      multiply_integer_groups<1>(stream, phase, block, count, put);
+  /// A slot has the tiles of all groups, and of their columns all chunks that it meets. Products of a set are summed, and
+  /// then scaled: while a batch of them is made, the integers of the next become bf16.
+  template <WeightFormat kFormat, int kGroups>
+  SOLITON_DEVICE void add_integers(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                   const TileBlock& block, int count,
+                                   float (&sums)[kGroups][kBlockRows<kPlan> / 2]) {
+    if constexpr (kRowsShape.slot_chunks > 1) {
+      add_scaled_chunks<kFormat>(stream, phase, block, sums);
+    } else if constexpr (kRowsShape.scales_first) {
+      add_scaled<kFormat>(stream, phase, block, count, sums);
     } else {
-      for (int i = 0; i < block.num_chunks; ++i) {
-        pass(stream, 1);
-        for (int chunk = 0; chunk < kSlotChunks; ++chunk) {
-          input_.wait();
-          input_.release();
-        }
+      SOLITON_NO_UNROLL
+      for (int left = block.num_chunks; left > 0; --left) {
+        const int slot = stream.wait_turn(warpgroup());
+        const int steps = steps_of_unit<kFormat>(phase, left);
+        constexpr int kChunks = IntegerSteps<kPlan, kFormat>::kChunks;
+        const CoreMatrices input[kChunks] = {CoreMatrices(input_.wait()), CoreMatrices(input_.wait_second())};
+        SOLITON_UNROLL
+        for (int group = 0; group < kGroups; ++group)
+          add_slot<kFormat>(sums[group], stream.bytes(slot), this->template tile_of<kGroups>(group, count),
+                            steps, input);
+        stream.release_turn(slot);
+        for (int chunk = 0; chunk < kChunks; ++chunk) input_.release();
       }
     }
   }
 
  private:
-  static constexpr WeightFormat kFormat = kPlan.model.integers;
-  static constexpr int kIntegerColumns = kRowsShape.slot_columns(kPlan.model.integers);
-  static constexpr int kSlotChunks = kIntegerColumns / kRowsShape.chunk_columns();
-  static constexpr int kSlotSteps = kIntegerColumns / (kStrips * kStepColumns);
-  static constexpr int kChunkSteps = kRowsShape.chunk_columns() / (kStrips * kStepColumns);
-
-  /// Of 4 bits as they stand: ptxas then keeps them in place.
-  static constexpr bool kNibbles = kFormat.bits() == 4;
-  using Words = std::conditional_t<kNibbles, uint4, StepWords<kFormat>>;
-  static SOLITON_DEVICE uint32_t nibbles(const uint4& words, int strip, int half) {
-    return strip == 0 ? (half == 0 ? words.x : words.y) : (half == 0 ? words.z : words.w);
-  }
-  static SOLITON_DEVICE uint4 operand(const Words& words, int strip, int half, const int32_t (&zeros)[2]) {
-    if constexpr (kNibbles) {
-      return spread_to_bf16(nibbles(words, strip, half), zeros);
-    } else {
-      return words.to_bf16(strip, half, zeros);
-    }
-  }
-  static SOLITON_DEVICE uint4 scaled_operand(const Words& words, int strip, int half,
-                                             const int32_t (&zeros)[2], const uint32_t (&scales)[2]) {
-    if constexpr (kNibbles) {
-      return scale_to_bf16(nibbles(words, strip, half), zeros, scales);
-    } else {
-      return words.to_scaled_bf16(strip, half, zeros, scales);
-    }
-  }
-
-  /// What a lane has of both strips of a step: words and scales as they stand, and what it multiplies by of one.
-  struct Step {
-    Words words;
-    ScaleWords<kFormat> scales[kStrips];
-  };
-  using Strip = Weights<kStepColumns / kMmaColumns>;
-
-  /// A slot has the tiles of all groups, and of their columns all chunks that it meets. Products of a set are summed, and
-  /// then scaled: while a batch of them is made, the integers of the next become bf16.
-  template <int kGroups, class Put>
-  SOLITON_DEVICE void multiply_integer_groups(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                              const TileBlock& block, int count, const Put& put) {
-    if constexpr (kRowsShape.slot_chunks > 1) {
-      return multiply_scaled_chunks(stream, phase, block, count, put);
-    } else if constexpr (kRowsShape.scales_first) {
-      return multiply_scaled<kGroups>(stream, phase, block, count, put);
-    } else {
-      float sums[kGroups][kBlockRows<kPlan> / 2] = {};
-      SOLITON_NO_UNROLL
-      for (int left = block.num_chunks; left > 0; --left) {
-        const int slot = stream.wait_turn(warpgroup());
-        const int steps = steps_of_unit(phase, left);
-        const CoreMatrices input[kSlotChunks] = {CoreMatrices(input_.wait()),
-                                                 CoreMatrices(input_.wait_second())};
-        SOLITON_UNROLL
-        for (int group = 0; group < kGroups; ++group)
-          add_slot(sums[group], stream.bytes(slot), this->template tile_of<kGroups>(group, count), steps,
-                   input);
-        stream.release_turn(slot);
-        for (int chunk = 0; chunk < kSlotChunks; ++chunk) input_.release();
-      }
-      put_all(sums, count, put);
-    }
-  }
-
-  static constexpr int kSetSteps = kPlan.set_steps();
-  static constexpr int kBatchSteps = kSetSteps < 2 ? kSetSteps : 2;
-  static constexpr int kBatches = kSlotSteps / kBatchSteps;  // of a strip
-  static constexpr int kSetBatches = kSetSteps / kBatchSteps;
-
+  template <WeightFormat kFormat>
   SOLITON_DEVICE void add_slot(float (&sums)[kBlockRows<kPlan> / 2], const unsigned char* slot, int tile,
-                               int steps, const CoreMatrices (&input)[kSlotChunks]) const {
-    Step loaded[kSlotSteps];
+                               int steps,
+                               const CoreMatrices (&input)[IntegerSteps<kPlan, kFormat>::kChunks]) const {
+    using Steps = IntegerSteps<kPlan, kFormat>;
+    constexpr int kSetSteps = kPlan.set_steps();
+    constexpr int kBatchSteps = kSetSteps < 2 ? kSetSteps : 2;
+    constexpr int kBatches = Steps::kSteps / kBatchSteps;  // of a strip
+    constexpr int kSetBatches = kSetSteps / kBatchSteps;
+    typename Steps::Step loaded[Steps::kSteps];
     SOLITON_UNROLL
-    for (int i = 0; i < kSlotSteps; ++i) loaded[i] = load_step(slot, tile, i, steps);
+    for (int i = 0; i < Steps::kSteps; ++i) loaded[i] = Steps::load(slot, tile, i, steps, context_.lane);
     const bool pairs = steps > 1;
     constexpr int kPlaces = kRowsShape.product_sets;
     float products[kPlaces][kBlockRows<kPlan> / 2];
     RowScales scales[kPlaces];
-    Strip batches[2][kBatchSteps];
+    typename Steps::Strip batches[2][kBatchSteps];
     const auto take = [&](int set) {
       SOLITON_UNROLL
       for (int i = 0; i < kBlockRows<kPlan> / 2; ++i)
@@ -137,8 +81,9 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       if (i > 1) warpgroup_wait_but_last();
       SOLITON_UNROLL
       for (int k = 0; k < kBatchSteps; ++k) {
-        const Words& words = loaded[first + k].words;
-        batches[i % 2][k] = {{operand(words, strip, 0, scale.zero), operand(words, strip, 1, scale.zero)}};
+        const auto& words = loaded[first + k].words;
+        batches[i % 2][k] = {
+            {Steps::operand(words, strip, 0, scale.zero), Steps::operand(words, strip, 1, scale.zero)}};
       }
       if (kPlaces == 1 && begins && i > 0) {
         warpgroup_wait(own);
@@ -150,7 +95,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       for (int k = 0; k < kBatchSteps; ++k) {
         const int step = first + k;
         const CoreMatrices from =
-            input[step / kChunkSteps].behind(place_of(step % kChunkSteps, strip, pairs));
+            input[step / Steps::kChunkSteps].behind(Steps::place_of(step % Steps::kChunkSteps, strip, pairs));
         SOLITON_UNROLL
         for (int half = 0; half < 2; ++half) {
           if (begins && k == 0 && half == 0) {
@@ -172,34 +117,36 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   }
 
   /// While a strip is multiplied, the next is made, and what the one behind it is made of is loaded.
-  template <int kGroups, class Put>
-  SOLITON_DEVICE void multiply_scaled(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                      const TileBlock& block, int count, const Put& put) {
-    float sums[kGroups][kBlockRows<kPlan> / 2] = {};
-    Strip strips[kStrips];
+  template <WeightFormat kFormat, int kGroups>
+  SOLITON_DEVICE void add_scaled(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
+                                 int count, float (&sums)[kGroups][kBlockRows<kPlan> / 2]) {
+    using Steps = IntegerSteps<kPlan, kFormat>;
+    constexpr int kChunkSteps = Steps::kChunkSteps;
+    typename Steps::Strip strips[kStrips];
     int left = block.num_chunks;  // slots
     int slot = stream.wait_turn(warpgroup());
-    int steps = steps_of_unit(phase, left);
+    int steps = steps_of_unit<kFormat>(phase, left);
     const auto load = [&](int group, int index) {
-      return load_step(stream.bytes(slot), this->template tile_of<kGroups>(group, count), index, steps);
+      return Steps::load(stream.bytes(slot), this->template tile_of<kGroups>(group, count), index, steps,
+                         context_.lane);
     };
-    Step step = load(0, 0);
-    strips[0] = strip_of(step, 0);
+    typename Steps::Step step = load(0, 0);
+    strips[0] = Steps::scaled_strip(step, 0);
     SOLITON_NO_UNROLL
     for (; left > 0; --left) {
       SOLITON_NO_UNROLL
-      for (int first = 0; first < kSlotSteps; first += kChunkSteps) {
-        const bool ends_slot = first + kChunkSteps == kSlotSteps;
+      for (int first = 0; first < Steps::kSteps; first += kChunkSteps) {
+        const bool ends_slot = first + kChunkSteps == Steps::kSteps;
         const CoreMatrices input(input_.wait());
         const bool pairs = steps > 1;
         SOLITON_UNROLL
         for (int group = 0; group < kGroups; ++group) {
           SOLITON_UNROLL
           for (int k = 0; k < kChunkSteps; ++k) {
-            issue(sums[group], strips[0], input.behind(place_of(k, 0, pairs)));
+            issue(sums[group], strips[0], input.behind(Steps::place_of(k, 0, pairs)));
             warpgroup_wait_but_last();
-            strips[1] = strip_of(step, 1);
-            issue(sums[group], strips[1], input.behind(place_of(k, 1, pairs)));
+            strips[1] = Steps::scaled_strip(step, 1);
+            issue(sums[group], strips[1], input.behind(Steps::place_of(k, 1, pairs)));
             if (k < kChunkSteps - 1) {
               step = load(group, first + k + 1);
               if (ends_slot && group == kGroups - 1) stream.release_turn(slot);
@@ -209,103 +156,65 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
               step = load(0, first + kChunkSteps);
             } else if (left > 1) {
               slot = stream.wait_turn(warpgroup());
-              steps = steps_of_unit(phase, left - 1);
+              steps = steps_of_unit<kFormat>(phase, left - 1);
               step = load(0, 0);
             }
             warpgroup_wait_but_last();
-            strips[0] = strip_of(step, 0);
+            strips[0] = Steps::scaled_strip(step, 0);
           }
         }
         end_chunk(sums);
       }
     }
-    put_all(sums, count, put);
   }
 
   /// The same of one group of tiles, where a chunk has one step of both strips: it is released when the next one's products are
   /// on their way.
-  template <class Put>
-  SOLITON_DEVICE void multiply_scaled_chunks(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                             const TileBlock& block, int count, const Put& put) {
-    static_assert(kChunkSteps == 1 && Base::kMostGroups == 1);
-    float sums[1][kBlockRows<kPlan> / 2] = {};
-    Strip strips[kStrips];
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void add_scaled_chunks(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                        const TileBlock& block, float (&sums)[1][kBlockRows<kPlan> / 2]) {
+    using Steps = IntegerSteps<kPlan, kFormat>;
+    static_assert(Steps::kChunkSteps == 1 && Base::kMostGroups == 1);
+    typename Steps::Strip strips[kStrips];
+    // Beside another format of integers there are fewer registers.
+    constexpr int kUnrolled = kPlan.model.further.has_scales() ? 1 : Steps::kSteps;
     bool is_first = true;
     SOLITON_NO_UNROLL
     for (int left = block.num_chunks; left > 0; --left) {
       const int slot = stream.wait_turn(warpgroup());
-      const int steps = steps_of_unit(phase, left);
+      const int steps = steps_of_unit<kFormat>(phase, left);
       const bool pairs = steps > 1;
-      SOLITON_UNROLL
-      for (int k = 0; k < kSlotSteps; ++k) {
-        const Step step = load_step(stream.bytes(slot), this->tile_of_group(), k, steps);
-        if (k == kSlotSteps - 1) stream.release_turn(slot);
-        strips[0] = strip_of(step, 0);
+      SOLITON_UNROLL_BY(kUnrolled)
+      for (int k = 0; k < Steps::kSteps; ++k) {
+        const unsigned char* bytes = stream.bytes(slot);
+        strips[0] = Steps::load_strip(bytes, this->tile_of_group(), k, 0, steps, context_.lane);
         const CoreMatrices input(is_first ? input_.wait() : input_.wait_second());
-        issue(sums[0], strips[0], input.behind(place_of(0, 0, pairs)));
+        issue(sums[0], strips[0], input.behind(Steps::place_of(0, 0, pairs)));
         warpgroup_wait_but_last();  // for what the chunk before is the operand of
         if (!is_first) input_.release();
         is_first = false;
-        strips[1] = strip_of(step, 1);
-        issue(sums[0], strips[1], input.behind(place_of(0, 1, pairs)));
+        strips[1] = Steps::load_strip(bytes, this->tile_of_group(), k, 1, steps, context_.lane);
+        if (k == Steps::kSteps - 1) stream.release_turn(slot);
+        issue(sums[0], strips[1], input.behind(Steps::place_of(0, 1, pairs)));
         warpgroup_wait_but_last();
       }
     }
     end_chunk(sums);
-    put_all(sums, count, put);
   }
 
   /// In the page that a slot is of, behind which `left` - 1 others of this CTA's block follow. There are no registers to keep
   /// the block in: it is found anew.
+  template <WeightFormat kFormat>
   SOLITON_DEVICE int steps_of_unit(const MatrixPhase& phase, int left) const {
     int columns = kFormat.page_columns();
     if constexpr (!kPlan.has_full_pages()) {
       context_.cta = opaque(context_.cta);
       const TileBlock block = context_.block(phase);
-      const int column = block.first_column + block.chunk(block.num_chunks - left) * kIntegerColumns;
-      columns = page_of(kPlan.model.integers, phase.padded, column).columns;
+      const int column =
+          block.first_column + block.chunk(block.num_chunks - left) * IntegerSlot<kPlan, kFormat>::kColumns;
+      columns = page_of(kFormat, phase.padded, column).columns;
     }
     return columns / kFormat.least_columns();
-  }
-
-  /// Step `index` of a slot's columns, of a page whose units have `steps` steps.
-  SOLITON_DEVICE Step load_step(const unsigned char* slot, int tile, int index, int steps) const {
-    using Slot = IntegerSlot<kPlan>;
-    const unsigned char* words = slot + tile * Slot::kWordBytes + index * kFormat.step_bytes();
-    Step step = {};
-    if constexpr (kNibbles) {
-      step.words = load_shared(reinterpret_cast<const uint4*>(words) + context_.lane);
-    } else {
-      step.words = Words::load(words, context_.lane);
-    }
-    SOLITON_UNROLL
-    for (int strip = 0; strip < kStrips; ++strip) {
-      step.scales[strip] =
-          load_scale_words<kFormat>(slot + Slot::scales_of(tile) +
-                                    Slot::scale_offset(group_of(index, strip, steps), context_.lane / 4));
-    }
-    return step;
-  }
-  /// Of a slot's groups.
-  static SOLITON_DEVICE int group_of(int index, int strip, int steps) {
-    constexpr int kGroupSteps = kFormat.group / kStepColumns;
-    if constexpr (kPlan.has_full_pages() && kChunksOfUnit<kPlan> == kSlotChunks)
-      return index % kSlotSteps / kGroupSteps + strip * kSlotSteps / kGroupSteps;
-    const int first = (index & -steps) + index;  // units before it have two strips of as many steps
-    return (first + strip * steps) / kGroupSteps;
-  }
-  static SOLITON_DEVICE Strip strip_of(const Step& step, int strip) {
-    const RowScales own = row_scales<kFormat>(step.scales[strip]);
-    using Formed = StepWords<kFormat>;
-    const uint32_t scales[2] = {Formed::scale_pair(own.scale[0]), Formed::scale_pair(own.scale[1])};
-    return {{scaled_operand(step.words, strip, 0, own.zero, scales),
-             scaled_operand(step.words, strip, 1, own.zero, scales)}};
-  }
-  /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
-  /// pages whose units have one step.
-  static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
-    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kBlockRows<kPlan> *
-           2;
   }
 };
 

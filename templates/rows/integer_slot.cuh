@@ -7,23 +7,20 @@
 
 namespace soliton::rows {
 
-template <const KernelPlan& kPlan>
+template <const KernelPlan& kPlan, WeightFormat kFormat = kPlan.model.integers>
 struct IntegerSlot {
-  static constexpr WeightFormat kFormat = kPlan.model.integers;
-  static constexpr int kColumns = kShape<kPlan>.slot_columns(kPlan.model.integers);
+  static constexpr int kColumns = kShape<kPlan>.slot_columns(kFormat);
   static constexpr int kGroups = kShape<kPlan>.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of tiles
   static constexpr int kTiles = kGroups * kGroupTiles;
   static constexpr int kWordBytes = kFormat.value_bytes(kColumns);  // of a tile
   static constexpr int kScaleBytes = weight_bytes(kFormat, kColumns) - kWordBytes;
-  static_assert(kColumns % kFormat.group == 0 && kScaleBytes % 16 == 0,
-                "whole groups, that bulk copies take");
+  static_assert(kColumns % kFormat.group == 0 && (kFormat.block == 0 || kColumns == kFormat.block) &&
+                    kScaleBytes % 16 == 0,
+                "whole groups, or a block, that bulk copies take");
   static_assert(kTiles * (kWordBytes + kScaleBytes) <= kPlan.slot_bytes);
 
-  /// Where the scales of a tile stand, and in these those of a group and of rows `row` and `row` + 8.
+  /// Where the scales of a tile stand, as those of a page of no columns would.
   static SOLITON_DEVICE int scales_of(int tile) { return kTiles * kWordBytes + tile * kScaleBytes; }
-  static SOLITON_DEVICE int scale_offset(int group, int row) {
-    return soliton::scale_offset(kFormat, 0, row, group);
-  }
 };
 
 }  // namespace soliton::rows

@@ -134,7 +134,11 @@ class Producer : public ExpertProducer<kPlan> {
     const char* tiles = layer_weights<kPlan>(context_.params, phase, at.layer) +
                         block.tiles.first / kPlan.num_cards * tile_bytes;
     if constexpr (kPlan.model.integers.has_scales()) {
-      if (has_scales<kPlan>(phase.format.type)) return stream_integers(phase, block, tiles, stride);
+      if (has_scales<kPlan>(phase.format.type)) {
+        return with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+          stream_integers<kFormat>(phase, block, tiles, stride);
+        });
+      }
     }
     tiles += bytes_of(block.first_column);
     const int piece_bytes = with_blocks<kPlan>(
@@ -199,27 +203,28 @@ class Producer : public ExpertProducer<kPlan> {
 
   /// The same of integers: a slot holds the tiles of all groups of a warpgroup, words and then scales. Warpgroups that share
   /// a group have a slot of it in turn, and as many of them.
+  template <WeightFormat kFormat>
   SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
                                       int64_t stride) {
-    constexpr int kColumns = kShape<kPlan>.slot_columns(kPlan.model.integers);
-    constexpr int kColumnBytes = kPlan.model.integers.value_bytes(1);
+    using Slot = IntegerSlot<kPlan, kFormat>;
+    constexpr int kColumnBytes = kFormat.value_bytes(1);
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       const bool shares = shares_group<kPlan>(count);
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const int column = block.first_column + block.chunk(i) * kColumns;
-        const PageSpan page = page_of(kPlan.model.integers, phase.padded, column);
+        const int column = block.first_column + block.chunk(i) * Slot::kColumns;
+        const PageSpan page = page_of(kFormat, phase.padded, column);
         const int within = column - page.first_column;
-        const int begin = known_weight_bytes<kPlan>(phase.format.type, page.first_column);
+        const int begin = weight_bytes(kFormat, page.first_column);
         const int words = begin + within * kColumnBytes;
-        const int scales = begin + scale_offset(kPlan.model.integers, page.columns, 0, 0) +
-                           within / kColumns * Integers::kScaleBytes;
+        const int scales =
+            begin + kFormat.value_bytes(page.columns) + within / Slot::kColumns * Slot::kScaleBytes;
         SOLITON_NO_UNROLL
         for (int tile = 0; tile < (shares ? 1 : kWarpgroups) * kGroupTiles; tile += kGroupTiles) {
           this->add_page(phase.window, nothing, [&] {
-            fill_integers(tiles, {words, scales}, stride, tile, count);
+            fill_integers<Slot>(tiles, {words, scales}, stride, tile, count);
           });
         }
       }
@@ -234,6 +239,7 @@ class Producer : public ExpertProducer<kPlan> {
     int scales;
   };
   /// Of tiles `first` to `first` + 3, and of a second group, if there is one, the same further on, what is there of `count`.
+  template <class Slot>
   SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,
                                     int count) const {
     constexpr int kNext = kWarpgroups * kGroupTiles;  // from one group of a warpgroup to the next
@@ -241,18 +247,20 @@ class Producer : public ExpertProducer<kPlan> {
       const int left = count - tile;
       return left < 0 ? 0 : left < kGroupTiles ? left : kGroupTiles;
     };
-    const int second = Integers::kGroups > 1 ? tiles_from(first + kNext) : 0;
-    this->expect((tiles_from(first) + second) * (Integers::kWordBytes + Integers::kScaleBytes));
+    const int second = Slot::kGroups > 1 ? tiles_from(first + kNext) : 0;
+    this->expect((tiles_from(first) + second) * (Slot::kWordBytes + Slot::kScaleBytes));
     tiles += first * stride;
-    fill_group(0, tiles, pieces, stride, count - first);
-    if (second > 0) fill_group(kGroupTiles, tiles + kNext * stride, pieces, stride, count - first - kNext);
+    fill_group<Slot>(0, tiles, pieces, stride, count - first);
+    if (second > 0)
+      fill_group<Slot>(kGroupTiles, tiles + kNext * stride, pieces, stride, count - first - kNext);
   }
   /// A group of the slot's tiles, from `place` on, of which `count` or all are there.
+  template <class Slot>
   SOLITON_DEVICE void fill_group(int place, const char* tile, IntegerPieces pieces, int64_t stride,
                                  int count) const {
     const auto fill_tile = [&](int i) {
-      this->copy((place + i) * Integers::kWordBytes, tile + pieces.words, Integers::kWordBytes);
-      this->copy(Integers::scales_of(place + i), tile + pieces.scales, Integers::kScaleBytes);
+      this->copy((place + i) * Slot::kWordBytes, tile + pieces.words, Slot::kWordBytes);
+      this->copy(Slot::scales_of(place + i), tile + pieces.scales, Slot::kScaleBytes);
       tile += stride;
     };
     int i = 0;
@@ -263,8 +271,6 @@ class Producer : public ExpertProducer<kPlan> {
     }
     if (i < count && i < kGroupTiles) fill_tile(i);
   }
-  using Integers = IntegerSlot<kPlan>;
-
   static constexpr int kPieceBytes = kPageBytes / kGroupTiles;  // room for a tile, which bf16 fills
   static SOLITON_HOST_DEVICE constexpr int piece_bytes_of(WeightFormat format) {
     return kShape<kPlan>.slot_columns({}) / kColumnBlock * format.block_bytes();

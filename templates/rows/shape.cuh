@@ -43,10 +43,6 @@ SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
   return has_scales<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
 }
 
-/// Chunks of activations that a unit of a full page of integers meets.
-template <const KernelPlan& kPlan>
-constexpr int kChunksOfUnit = kPlan.model.integers.page_columns() / kUnits / kShape<kPlan>.chunk_columns();
-
 template <const KernelPlan& kPlan>
 constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 

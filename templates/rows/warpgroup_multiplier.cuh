@@ -43,13 +43,15 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
         return DigitMultiplier<kPlan>(context_, worker_)
             .multiply(stream, phase, block, tiles.first, count, met, put);
       }
-    } else if constexpr (kPlan.model.integers.has_scales()) {
-      if (has_scales<kPlan>(phase.format.type))
-        return this->multiply_integers(stream, phase, block, count, put);
     }
-    with_blocks<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
-      multiply_blocks<kFormat>(stream, block.num_chunks, count, put);
-    });
+    const int own = own_groups(count);
+    if (kMostGroups == 2 && own == 2) {
+      multiply_own<kMostGroups>(stream, phase, block, count, put);
+    } else if (own >= 1) {
+      multiply_own<1>(stream, phase, block, count, put);
+    } else {
+      pass_block(stream, phase, block.num_chunks, count);
+    }
   }
 
  protected:
@@ -79,38 +81,59 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   }
 
  private:
-  template <WeightFormat kFormat, class Put>
-  SOLITON_DEVICE void multiply_blocks(PageStream<kPlan>& stream, int chunks, int count, const Put& put) {
-    const int slots =
-        ceil_divide(count, kWarpgroups * kGroupTiles);  // of each warpgroup and chunk; some are empty
-    const int own = own_groups(count);
-    if constexpr (kFormat.type == WeightType::kE2m1) {
-      if (kMostGroups == 2 && own == 2)
-        return multiply_codes<kFormat, kMostGroups>(stream, chunks, 0, count, put);
-      if (own >= 1) return multiply_codes<kFormat, 1>(stream, chunks, slots - 1, count, put);
-    }
-    if (own >= 1 && kRowsShape.slot_chunks > 1) {
-      multiply_chunks(stream, chunks, count, put);
-    } else if (kMostGroups == 2 && own == 2) {
-      multiply_groups<kMostGroups>(stream, chunks, 0, count, put);
-    } else if (own >= 1) {
-      multiply_groups<1>(stream, chunks, slots - 1, count, put);
-    } else {
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        pass(stream, slots);
-        for (int i = 0; i < kRowsShape.slot_chunks; ++i) {
-          input_.wait();
-          input_.release();
-        }
+  template <int kGroups>
+  using Sums = float[kGroups][kMmaRows / 2];
+
+  /// All formats add to the same registers, and what becomes of sums is there once.
+  template <int kGroups, class Put>
+  SOLITON_DEVICE void multiply_own(PageStream<kPlan>& stream, const MatrixPhase& phase,
+                                   const TileBlock& block, int count, const Put& put) {
+    constexpr bool kConverts = kRowsShape.digits == 0;
+    Sums<kGroups> sums = {};
+    with_format<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+      if constexpr (kPlan.model.further.has_scales()) this->context_.lane = opaque(this->context_.lane);
+      if constexpr (!kFormat.has_scales()) {
+        this->template add_blocks<kFormat, kGroups>(stream, block.num_chunks, count, sums);
+      } else if constexpr (kConverts) {
+        this->template add_integers<kFormat, kGroups>(stream, phase, block, count, sums);
       }
+    });
+    put_all(sums, count, put);
+  }
+  /// The slots of a warpgroup that has none of the tiles.
+  SOLITON_DEVICE void pass_block(PageStream<kPlan>& stream, const MatrixPhase& phase, int chunks, int count) {
+    const bool integers = has_scales<kPlan>(phase.format.type);
+    const int slots = integers ? 1 : slots_of_chunk(count);
+    const int inputs = integers ? kRowsShape.integer_slot_chunks : kRowsShape.slot_chunks;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      pass(stream, slots);
+      for (int i = 0; i < inputs; ++i) {
+        input_.wait();
+        input_.release();
+      }
+    }
+  }
+  /// Of each warpgroup; some are empty.
+  static SOLITON_DEVICE int slots_of_chunk(int count) {
+    return ceil_divide(count, kWarpgroups * kGroupTiles);
+  }
+
+  template <WeightFormat kFormat, int kGroups>
+  SOLITON_DEVICE void add_blocks(PageStream<kPlan>& stream, int chunks, int count, Sums<kGroups>& sums) {
+    const int empty_slots = slots_of_chunk(count) - kGroups;
+    if constexpr (kFormat.type == WeightType::kE2m1) {
+      add_codes<kFormat>(stream, chunks, empty_slots, count, sums);
+    } else if constexpr (kRowsShape.slot_chunks > 1) {
+      add_chunks(stream, chunks, count, sums);
+    } else {
+      add_slots(stream, chunks, empty_slots, count, sums);
     }
   }
 
   /// While one set of products is made, the weights of the next are loaded.
-  template <int kGroups, class Put>
-  SOLITON_DEVICE void multiply_groups(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
-                                      const Put& put) {
-    float sums[kGroups][kMmaRows / 2] = {};
+  template <int kGroups>
+  SOLITON_DEVICE void add_slots(PageStream<kPlan>& stream, int chunks, int empty_slots, int count,
+                                float (&sums)[kGroups][kMmaRows / 2]) {
     Weights<kSetMmas> weights[2];
     SOLITON_NO_UNROLL
     for (; chunks > 0; --chunks) {
@@ -129,15 +152,12 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       if (kGroups == 1) pass(stream, empty_slots);
       end_chunk(sums);
     }
-    put_all(sums, count, put);
   }
 
   /// One group, of slots that have a chunk of the activations for each set. A chunk is released when the next one's products
   /// are on their way: no wait is in between.
-  template <class Put>
-  SOLITON_DEVICE void multiply_chunks(PageStream<kPlan>& stream, int slots, int count, const Put& put) {
+  SOLITON_DEVICE void add_chunks(PageStream<kPlan>& stream, int slots, int count, Sums<1>& sums) {
     static_assert(kRowsShape.slot_chunks == 1 || (kRowsShape.slot_chunks == kSets && kMostGroups == 1));
-    float sums[1][kMmaRows / 2] = {};
     Weights<kSetMmas> weights[2] = {};
     const bool is_there = warpgroup() * kGroupTiles + this->tile_of_group() < count;
     bool is_first = true;
@@ -156,18 +176,16 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       }
     }
     end_chunk(sums);
-    put_all(sums, count, put);
   }
 
   /// Codes in E2M1: while one block of columns is multiplied, the next becomes bf16. Registers have no room for more of them.
-  template <WeightFormat kFormat, int kGroups, class Put>
-  SOLITON_DEVICE void multiply_codes(PageStream<kPlan>& stream, int slots, int empty_slots, int count,
-                                     const Put& put) {
+  template <WeightFormat kFormat, int kGroups>
+  SOLITON_DEVICE void add_codes(PageStream<kPlan>& stream, int slots, int empty_slots, int count,
+                                float (&sums)[kGroups][kMmaRows / 2]) {
     constexpr int kChunkBlocks = kBlocks / kRowsShape.slot_chunks;
     static_assert(kGroups == 1 || kRowsShape.slot_chunks == 1, "of two groups chunks would go by twice");
     // What is computed of it is not kept beside what attention needs: registers.
     context_.lane = opaque(context_.lane);
-    float sums[kGroups][kMmaRows / 2] = {};
     Weights<kBlockMmas> weights[2];
     SOLITON_NO_UNROLL
     for (; slots > 0; --slots) {
@@ -191,7 +209,6 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       }
       if (kGroups == 1) pass(stream, empty_slots);
     }
-    put_all(sums, count, put);
   }
 };
 

@@ -76,6 +76,13 @@ INSTANTIATE_TEST_SUITE_P(
                          {"attn_output.weight", kQ4_K},
                          {"output.weight", kQ6_K},
                          {"", kQ4_K}}},
+                    Mix{"q4_k_m_of_many_rows",
+                        "k-quants-2-rows256",
+                        {{"1.attn_v.weight", kQ6_K},
+                         {"1.ffn_down.weight", kQ6_K},
+                         {"attn_output.weight", kQ4_K},
+                         {"output.weight", kQ6_K},
+                         {"", kQ4_K}}},
                     Mix{"q2_k_to_q6_k",
                         "few-bits-3",
                         {{"1.attn_v.weight", kQ5_K},
@@ -135,8 +142,9 @@ TEST_P(GgufFormats, DecodeLikeTheirFloats) {
   EXPECT_EQ(hash_facts(HfConfig::open(file).facts), hash_facts(facts));
   KernelUnderTest kernel(mix.kernel, file, weights);
   kernel.expect_like_reference(kernel.prompt(3), 3);
-  // Kernels of several rows read a prompt.
+  // Kernels of several rows read a prompt; many rows are multiplied by warpgroups.
   kernel.expect_like_reference(kernel.prompt(12), 2);
+  if (kernel.engine().max_prompt_rows() >= 64) kernel.expect_like_reference(kernel.prompt(140), 2);
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+// What a lane has of a slot of integers, and the operands of bf16 that it makes of them, where warpgroups multiply.
+#pragma once
+
+#include "formats/integer_scales.cuh"
+#include "formats/integer_words.cuh"
+#include "rows/integer_slot.cuh"
+#include "rows/warpgroup_tiles.cuh"
+
+namespace soliton::rows {
+
+template <const KernelPlan& kPlan, WeightFormat kFormat>
+struct IntegerSteps {
+  using Slot = IntegerSlot<kPlan, kFormat>;
+  static constexpr int kChunks = Slot::kColumns / kShape<kPlan>.chunk_columns();  // of a slot
+  static constexpr int kSteps = Slot::kColumns / (kStrips * kStepColumns);
+  static constexpr int kChunkSteps = kShape<kPlan>.chunk_columns() / (kStrips * kStepColumns);
+
+  /// Of 4 bits as they stand: ptxas then keeps them in place.
+  static constexpr bool kNibbles = kFormat.bits() == 4;
+  using Words = std::conditional_t<kNibbles, uint4, StepWords<kFormat>>;
+  /// As they stand; of blocks, whose scales have two factors, as they are multiplied by.
+  static constexpr bool kBlocks = kFormat.block > 0;
+  using Scales = std::conditional_t<kBlocks, ScalePairs, ScaleWords<kFormat>>;
+
+  /// Words and scales of both strips of a step.
+  struct Step {
+    Words words;
+    Scales scales[kStrips];
+  };
+  /// What a lane multiplies by of one of them.
+  using Strip = typename WarpgroupTiles<kPlan>::template Weights<kStepColumns / kMmaColumns>;
+
+  /// Step `index` of a slot's columns, of a page whose units have `steps` steps.
+  static SOLITON_DEVICE Step load(const unsigned char* slot, int tile, int index, int steps, int lane) {
+    const unsigned char* words = slot + tile * Slot::kWordBytes + index * kFormat.step_bytes();
+    Step step = {};
+    if constexpr (kNibbles) {
+      step.words = load_shared(reinterpret_cast<const uint4*>(words) + lane);
+    } else {
+      step.words = Words::load(words, lane);
+    }
+    SOLITON_UNROLL
+    for (int strip = 0; strip < kStrips; ++strip) {
+      const unsigned char* scales = slot + Slot::scales_of(tile);
+      const int group = group_of(index, strip, steps, lane);
+      if constexpr (kBlocks) {
+        step.scales[strip] = scale_pairs<kFormat>(BlockScales<kFormat>(scales, 0, lane, 0).of(group));
+      } else {
+        step.scales[strip] = load_scale_words<kFormat>(scales + scale_offset(kFormat, 0, lane / 4, group));
+      }
+    }
+    return step;
+  }
+
+  /// Of one strip what it is multiplied by, times its scales.
+  static SOLITON_DEVICE Strip load_strip(const unsigned char* slot, int tile, int index, int strip, int steps,
+                                         int lane) {
+    return scaled_strip(load(slot, tile, index, steps, lane), strip);
+  }
+
+  /// Less zeros, exactly, without scales; of E4M3 see spread_e4m3() if they are multiplied by scales next.
+  static SOLITON_DEVICE uint4 operand(const Words& words, int strip, int half, const int32_t (&zeros)[2]) {
+    if constexpr (kNibbles) {
+      return spread_to_bf16(nibbles(words, strip, half), zeros);
+    } else {
+      return words.to_bf16(strip, half, zeros);
+    }
+  }
+  /// Times their scales, and rounded.
+  static SOLITON_DEVICE Strip scaled_strip(const Step& step, int strip) {
+    const ScalePairs rows = pairs_of(step.scales[strip]);
+    const auto half = [&](int i) {
+      if constexpr (kFormat.type == WeightType::kE4m3) {
+        return scaled_operand<kFormat>(step.words.codes(strip, i), rows);
+      } else {
+        return scaled_operand<kFormat>(operand(step.words, strip, i, rows.zero), rows);
+      }
+    };
+    return {{half(0), half(1)}};
+  }
+
+  /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
+  /// pages whose units have one step (no `pairs`).
+  static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
+    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kBlockRows<kPlan> *
+           2;
+  }
+
+ private:
+  static SOLITON_DEVICE uint32_t nibbles(const uint4& words, int strip, int half) {
+    return strip == 0 ? (half == 0 ? words.x : words.y) : (half == 0 ? words.z : words.w);
+  }
+  static SOLITON_DEVICE ScalePairs pairs_of(const Scales& scales) {
+    if constexpr (kBlocks) {
+      return scales;
+    } else {
+      return scale_pairs<kFormat>(row_scales<kFormat>(scales));
+    }
+  }
+  /// Of a slot's groups; where a step has two, that of the lane's columns.
+  static SOLITON_DEVICE int group_of(int index, int strip, int steps, int lane) {
+    constexpr int kGroupSteps = kFormat.group / kStepColumns;
+    constexpr int kFullUnit = kFormat.page_columns() / kFormat.least_columns();
+    if constexpr (kPlan.has_full_pages() && kFullUnit == kSteps && kGroupSteps > 0)
+      return index % kSteps / kGroupSteps + strip * kSteps / kGroupSteps;
+    const int first = (index & -steps) + index;  // units before it have two strips of as many steps
+    const int step = first + strip * steps;
+    if constexpr (kGroupSteps > 0) {
+      return step / kGroupSteps;
+    } else {
+      return step * 2 + lane % 4 / 2;
+    }
+  }
+};
+
+}  // namespace soliton::rows
