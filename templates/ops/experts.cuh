@@ -1,4 +1,5 @@
-// Which experts of a mixture a token goes through, worked out of the router's logits by one warp, alike in every CTA.
+// Which experts of a mixture a token goes through, worked out of the router's logits by one warp, alike in every CTA. Quotients are
+// fast ones, see ops/quotient.cuh.
 #pragma once
 
 #include "layout/model_shape.h"
@@ -126,8 +127,8 @@ class ExpertChoice {
     for (int mask = kWarpLanes / 2; mask > 0; mask /= 2) sum += shuffle_xor(sum, mask);
     if (lane < kMixture.shared) return kMixture.shared_gate ? sigmoid(gate_) : 1.0f;
     if (!is_routed) return 0.0f;
-    if constexpr (!kSigmoid) return own / sum * scale;
-    return (kMixture.renormalised ? own / (sum + kLeastScores) : own) * scale;
+    if constexpr (!kSigmoid) return divide_fast(own, sum) * scale;
+    return (kMixture.renormalised ? divide_fast(own, sum + kLeastScores) : own) * scale;
   }
 
  private:
@@ -153,7 +154,7 @@ class ExpertChoice {
   }
 
   static constexpr float kLog2E = 1.4426950408889634f;
-  static SOLITON_DEVICE float sigmoid(float x) { return 1.0f / (1.0f + exp2_fast(-x * kLog2E)); }
+  static SOLITON_DEVICE float sigmoid(float x) { return divide_fast(1.0f, 1.0f + exp2_fast(-x * kLog2E)); }
   SOLITON_DEVICE float exponential(uint32_t key) const {
     return exp2_fast((value_of_key(key) - value_of_key(highest_)) * kLog2E);
   }

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "ops/choice.cuh"
+#include "ops/quotient.cuh"
 
 namespace soliton {
 
@@ -15,7 +16,7 @@ SOLITON_DEVICE float final_logit(float logit) {
     // cap * tanh(x), where tanh(x) is 1 - 2 / (e^2x + 1).
     constexpr float kCap = kPlan.model.logit_soft_cap;
     constexpr float kExponent = 2 * std::numbers::log2e_v<float> / kCap;
-    if (is_finite(logit)) logit = kCap - 2 * kCap / (exp2_fast(logit * kExponent) + 1.0f);
+    if (is_finite(logit)) logit = kCap - quotient<kPlan>(2 * kCap, exp2_fast(logit * kExponent) + 1.0f);
   }
   return logit;
 }

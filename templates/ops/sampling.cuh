@@ -12,6 +12,7 @@
 #include "ops/choice.cuh"
 #include "ops/exchange.cuh"
 #include "ops/kept_logits.cuh"
+#include "ops/quotient.cuh"
 
 namespace soliton {
 
@@ -169,7 +170,8 @@ class RowSampler {
         const auto take = [&](int which, float logit) {
           if (logit != logit) return;
           float changed = logit;
-          if ((seen >> which & 1) != 0) changed = logit > 0.0f ? logit / penalty_ : logit * penalty_;
+          if ((seen >> which & 1) != 0)
+            changed = logit > 0.0f ? quotient<kPlan>(logit, penalty_) : logit * penalty_;
           visit(token + which, logit, changed);
         };
         take(0, values[0].x);

@@ -87,11 +87,13 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
   const auto store_value = [&](int dim, int part, uint16_t value) {
     store_global(reinterpret_cast<uint16_t*>(values + kKv.value_offset(token, dim, part)), value);
   };
+  // Where every lane has a pair nobody asks: what is loaded under a condition would have registers for the whole launch.
+  constexpr bool kIsWhole = kHeadDim % (2 * kWarpLanes) == 0;
   const auto on_pairs = [&](int first, int end, const auto& visit) {
     SOLITON_UNROLL
     for (int i = first; i < end; ++i) {
       const int dim = (i / kParts * kWarpLanes + lane) * 2;
-      if (dim < kHeadDim) visit(i, dim, i % kParts);
+      if (kIsWhole || dim < kHeadDim) visit(i, dim, i % kParts);
     }
   };
   if constexpr (kShape<kPlan>.appends_at_once) {

@@ -31,6 +31,9 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     const OutputBiases<kPlan> biases(context_, at.layer);
     SOLITON_NO_UNROLL
     for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end(); pieces.next()) {
+      // Nothing of a piece is kept for the next one: registers.
+      context_.cta = opaque(context_.cta);
+      context_.lane = opaque(context_.lane);
       begin_piece(*pieces, at, met);
       pieces.forget();
       with_expert_blocks(phase.format.type, [&]<WeightFormat kFormat>() {
@@ -84,26 +87,23 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
 
   template <class Body>
   static SOLITON_DEVICE void with_width(int width, const Body& body) {
-    switch (width) {
-      case 32:
-        return body.template operator()<32>();
-      case 64:
-        return body.template operator()<64>();
-      case 96:
-        return body.template operator()<96>();
-      case 128:
-        return body.template operator()<128>();
-      case 192:
-        return body.template operator()<192>();
-      default:
-        return body.template operator()<256>();
+    if (width > 128) {
+      if (width > 192) return body.template operator()<256>();
+      return body.template operator()<192>();
     }
+    if (width > 64) {
+      if (width > 96) return body.template operator()<128>();
+      return body.template operator()<96>();
+    }
+    if (width > 32) return body.template operator()<64>();
+    return body.template operator()<32>();
   }
 
   using Piece = typename GroupPieces<kPlan>::Piece;
   /// This warp's of a piece, among the expert's.
   SOLITON_DEVICE int own_tile(const Piece& piece) const {
-    return piece.first_tile + warpgroup() * kGroupTiles + tile_of_group();
+    const int worker = opaque(worker_);
+    return piece.first_tile + worker / kGroupWarps * kGroupTiles + worker % kGroupWarps;
   }
 
   SOLITON_DEVICE void begin_piece(const Piece& piece, const MatrixInstance& at, uint32_t& met) const {
@@ -150,9 +150,11 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     const int count = of.tiles;
     const int width = group_width(of.group.pairs);
     const int pieces = pieces_of_chunk<kPlan>(width);
-    if (warpgroup() * kGroupTiles >= count) return pass_piece(stream, columns, pieces);
-    const int own = warpgroup() * kGroupTiles + tile_of_group();
-    const int tile = own < count ? tile_of_group() : 0;  // where there is none, nobody looks at the sums
+    const int worker = opaque(worker_);
+    const int warpgroup = worker / kGroupWarps;
+    if (warpgroup * kGroupTiles >= count) return pass_piece(stream, columns, pieces);
+    const int own = warpgroup * kGroupTiles + worker % kGroupWarps;
+    const int tile = own < count ? worker % kGroupWarps : 0;  // where there is none, nobody looks at the sums
     Sums sums = {};
     Weights<kMmas> weights[2];
     const unsigned char* chunk = nullptr;
@@ -182,9 +184,9 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     };
     SOLITON_NO_UNROLL
     for (; columns >= kGroupSlotColumns; columns -= kGroupSlotColumns)
-      multiply_sets.template operator()<2 * kSetsOfPiece>(stream.wait_turn(warpgroup()));
+      multiply_sets.template operator()<2 * kSetsOfPiece>(stream.wait_turn(warpgroup));
     if constexpr (kEndsWithHalf) {
-      if (columns > 0) multiply_sets.template operator()<kSetsOfPiece>(stream.wait_turn(warpgroup()));
+      if (columns > 0) multiply_sets.template operator()<kSetsOfPiece>(stream.wait_turn(warpgroup));
     }
     warpgroup_wait(sums);
     input_.release();
@@ -192,9 +194,10 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   }
   /// The same of a warpgroup that has none of the tiles.
   SOLITON_DEVICE void pass_piece(PageStream<kPlan>& stream, int columns, int pieces) {
+    const int warpgroup = opaque(worker_) / kGroupWarps;
     SOLITON_NO_UNROLL
     for (int column = 0; column < columns; column += kGroupColumns) {
-      if (column % kGroupSlotColumns == 0) stream.release_turn(stream.wait_turn(warpgroup()));
+      if (column % kGroupSlotColumns == 0) stream.release_turn(stream.wait_turn(warpgroup));
       if (column / kGroupColumns % pieces != 0) continue;
       input_.wait();
       input_.release();

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "ops/missing.cuh"
+#include "ops/quotient.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -122,7 +123,7 @@ class HeadMerge {
 
   /// Writes the outputs, divided by the sum, where the next phase, of layer `layer`, reads them, if this unit is there.
   SOLITON_DEVICE void publish(int layer, bool is_unit) {
-    const float scale = 1.0f / sum_;
+    const float scale = quotient<kPlan>(1.0f, sum_);
     SOLITON_UNROLL
     for (int p = 0; p < kPieces; ++p) {
       for (int mask = kLanes; mask < kUnitLanes; mask *= 2) {

@@ -2,6 +2,7 @@
 // tile, or its partial results are written, a row at a time.
 #pragma once
 
+#include "ops/quotient.cuh"
 #include "rows/byte_tokens.cuh"
 
 namespace soliton::rows {
@@ -71,7 +72,7 @@ SOLITON_DEVICE void QueryState<kPlan>::write(const TreeItem& item, int query_til
       store_relaxed(of_merger + kHeads, publishable(sum));
     }
     if constexpr (kShape<kPlan>.packs_partials) {
-      const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const float scale = sum == 0.0f ? 0.0f : quotient<kPlan>(1.0f, sum);
       uint32_t* output = reinterpret_cast<uint32_t*>(partial + tree_partial_outputs(kHeads)) +
                          (head * kHeadDim + share() * (kHeadDim / kShares)) / 2 + lane % 4 * 2;
       SOLITON_UNROLL
@@ -108,7 +109,7 @@ SOLITON_DEVICE void QueryState<kPlan>::write_last(const Context<kPlan>& context,
     const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
     const int row = query / kHeads;
     if (row < item.first_row || row >= item.end_row) continue;
-    const float scale = 1.0f / sum;
+    const float scale = quotient<kPlan>(1.0f, sum);
     const int column = (item.kv_head * kHeads + query % kHeads) * kHeadDim + lane % 4 * 2;
     SOLITON_UNROLL
     for (int i = 0; i < 2 * kOutputSteps; i += 4) {
