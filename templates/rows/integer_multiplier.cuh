@@ -176,15 +176,13 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     using Steps = IntegerSteps<kPlan, kFormat>;
     static_assert(Steps::kChunkSteps == 1 && Base::kMostGroups == 1);
     typename Steps::Strip strips[kStrips];
-    // Beside another format of integers there are fewer registers.
-    constexpr int kUnrolled = kPlan.model.further.has_scales() ? 1 : Steps::kSteps;
     bool is_first = true;
     SOLITON_NO_UNROLL
     for (int left = block.num_chunks; left > 0; --left) {
       const int slot = stream.wait_turn(warpgroup());
       const int steps = steps_of_unit<kFormat>(phase, left);
       const bool pairs = steps > 1;
-      SOLITON_UNROLL_BY(kUnrolled)
+      SOLITON_UNROLL
       for (int k = 0; k < Steps::kSteps; ++k) {
         const unsigned char* bytes = stream.bytes(slot);
         strips[0] = Steps::load_strip(bytes, this->tile_of_group(), k, 0, steps, context_.lane);

@@ -91,7 +91,6 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     constexpr bool kConverts = kRowsShape.digits == 0;
     Sums<kGroups> sums = {};
     with_format<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
-      if constexpr (kPlan.model.further.has_scales()) this->context_.lane = opaque(this->context_.lane);
       if constexpr (!kFormat.has_scales()) {
         this->template add_blocks<kFormat, kGroups>(stream, block.num_chunks, count, sums);
       } else if constexpr (kConverts) {
