@@ -45,13 +45,21 @@ GraphOp add_up_behind(GraphOp& down, int outputs) {
   return ungroup;
 }
 
+/// The vector of this name, which all kinds of layers share.
+int shared_vector(std::vector<GraphVector>& vectors, const std::string& name) {
+  const auto found = std::find_if(vectors.begin(), vectors.end(),
+                                  [&](const GraphVector& vector) { return vector.name == name; });
+  const auto number = static_cast<int>(found - vectors.begin());
+  if (found == vectors.end()) vectors.push_back({.name = name, .elements = 0});
+  return number;
+}
+
 void add_up_pairs(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
   const auto gate_up =
       std::find_if(ops.begin(), ops.end(), [](const GraphOp& op) { return op.routes != kNone; });
   if (gate_up == ops.end()) return;
-  vectors.push_back({.name = "outputs", .elements = 0});
   const auto down = gate_up + 1;
-  ops.insert(down + 1, add_up_behind(*down, static_cast<int>(vectors.size()) - 1));
+  ops.insert(down + 1, add_up_behind(*down, shared_vector(vectors, "outputs")));
 }
 
 /// Behind the router rows choose and are grouped, and behind down what their experts put out is added up.
@@ -59,10 +67,9 @@ void group_rows(std::vector<GraphOp>& ops, std::vector<GraphVector>& vectors) {
   const auto gate_up =
       std::find_if(ops.begin(), ops.end(), [](const GraphOp& op) { return op.routes != kNone; });
   if (gate_up == ops.end()) return;
-  const int choices = static_cast<int>(vectors.size());
-  for (const char* name : {"choices", "grouped", "outputs"}) vectors.push_back({.name = name, .elements = 0});
-  const int grouped = choices + 1;
-  const int outputs = choices + 2;
+  const int outputs = shared_vector(vectors, "outputs");  // first: kernels that multiply pairs have it too
+  const int choices = shared_vector(vectors, "choices");
+  const int grouped = shared_vector(vectors, "grouped");
   const std::string suffix = gate_up->name.substr(std::string("gate_up").size());
   const auto down = gate_up + 1;
   const GraphOp ungroup = add_up_behind(*down, outputs);

@@ -7,7 +7,7 @@ namespace soliton::generated {
 
 // What phases name.
 struct Matrices { enum : int { kQkv = 0, kO = 1, kRouter = 2, kGateUp = 3, kDown = 4, kLmHead = 5 }; };
-struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8, kChoices = 9, kGrouped = 10, kOutputs = 11 }; };
+struct Vectors { enum : int { kQkv = 0, kHeads = 1, kPostAttention = 2, kFfn = 3, kHidden = 4, kCandidates = 5, kRoutes = 6, kSquares = 7, kUnnormed = 8, kOutputs = 9, kChoices = 10, kGrouped = 11 }; };
 
 constexpr PackedMatrix kMatrices[] = {  // in the order of the packed weights
   {.name = "qkv", .layer_kind = 0, .offset = 0, .rows = 5120, .columns = 2048, .padded_columns = 2048, .format = {WeightType::kBf16, 0, false}, .num_tiles = 320, .row_order = RowOrder::kRotary},
@@ -455,9 +455,9 @@ constexpr Vector kDecodeRows256Vectors[] = {  // in the workspace
   {.offset = 17449216, .elements = 32768, .signatures = 0},  // routes
   {.offset = 17580288, .elements = 32768, .signatures = 0},  // squares
   {.offset = 17711360, .elements = 1179648, .signatures = 0},  // unnormed
-  {.offset = 22429952, .elements = 6144, .signatures = 0},  // choices
-  {.offset = 22454528, .elements = 6920800, .signatures = 0},  // grouped
-  {.offset = 50137856, .elements = 13828096, .signatures = 0},  // outputs
+  {.offset = 22429952, .elements = 13828096, .signatures = 0},  // outputs
+  {.offset = 77742336, .elements = 6144, .signatures = 0},  // choices
+  {.offset = 77766912, .elements = 6920800, .signatures = 0},  // grouped
 };
 constexpr KernelPlan kDecodeRows256Numbers{
   .model = kModelShape,
@@ -522,9 +522,9 @@ constexpr Vector kDecodeRows512Vectors[] = {  // in the workspace
   {.offset = 28590336, .elements = 65536, .signatures = 0},  // routes
   {.offset = 28852480, .elements = 65536, .signatures = 0},  // squares
   {.offset = 29114624, .elements = 2359296, .signatures = 0},  // unnormed
-  {.offset = 38551808, .elements = 12288, .signatures = 0},  // choices
-  {.offset = 38600960, .elements = 9807200, .signatures = 0},  // grouped
-  {.offset = 77829888, .elements = 19595264, .signatures = 0},  // outputs
+  {.offset = 38551808, .elements = 19595264, .signatures = 0},  // outputs
+  {.offset = 116932864, .elements = 12288, .signatures = 0},  // choices
+  {.offset = 116982016, .elements = 9807200, .signatures = 0},  // grouped
 };
 constexpr KernelPlan kDecodeRows512Numbers{
   .model = kModelShape,
@@ -589,9 +589,9 @@ constexpr Vector kDecodeRows1024Vectors[] = {  // in the workspace
   {.offset = 50823424, .elements = 131072, .signatures = 0},  // routes
   {.offset = 51347712, .elements = 131072, .signatures = 0},  // squares
   {.offset = 51872000, .elements = 4718592, .signatures = 0},  // unnormed
-  {.offset = 70746368, .elements = 24576, .signatures = 0},  // choices
-  {.offset = 70844672, .elements = 15547200, .signatures = 0},  // grouped
-  {.offset = 133033472, .elements = 31064064, .signatures = 0},  // outputs
+  {.offset = 70746368, .elements = 31064064, .signatures = 0},  // outputs
+  {.offset = 195002624, .elements = 24576, .signatures = 0},  // choices
+  {.offset = 195100928, .elements = 15547200, .signatures = 0},  // grouped
 };
 constexpr KernelPlan kDecodeRows1024Numbers{
   .model = kModelShape,

@@ -450,8 +450,8 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 bool can_group(const ModelFacts& facts) {
   const auto fills = [](int columns) { return columns % kGroupColumns == 0; };
   return facts.num_experts > 0 && !weight_format(facts, facts.weight_bits).has_scales() &&
-         suits_warpgroups(facts) && !further_format(facts).has_factors() &&
-         !holds_blocks(norm_placement(facts)) && fills(facts.hidden) && fills(expert_width(facts));
+         suits_warpgroups(facts) && !holds_blocks(norm_placement(facts)) && fills(facts.hidden) &&
+         fills(expert_width(facts));
 }
 
 bool can_pair(const ModelFacts& facts, int rows) {

@@ -24,16 +24,15 @@ class RowGrouper {
  public:
   SOLITON_DEVICE RowGrouper(const Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
-  /// Chooses for this worker's rows.
-  SOLITON_DEVICE void choose(int layer) const {
-    constexpr Vector kRoutes = kPlan.vector(kPlan.phase(PhaseKind::kChoose).reads);
+  /// Chooses for this worker's rows, by the logits `routes`.
+  SOLITON_DEVICE void choose(const Vector& routes, int layer) const {
     const int rows = context_.params.tree.num_rows;
     if (context_.first_unit(worker_) >= rows) return;
     RouterBias<kMixture> bias;
     bias.load(context_.params.router_biases, layer, context_.lane);
     SOLITON_NO_UNROLL
     for (int row = context_.first_unit(worker_); row < rows; row += Context<kPlan>::kUnitStride) {
-      const ExpertChoice<kMixture> choice(row_logits(context_, kRoutes, row), bias, context_.lane);
+      const ExpertChoice<kMixture> choice(row_logits(context_, routes, row), bias, context_.lane);
       const float weight = choice.weight(context_.lane, kPlan.model.router_scale);
       if (context_.lane >= kUsed) continue;
       const int pair = row * kUsed + context_.lane;

@@ -3,6 +3,7 @@
 // many columns of the group's lines as there is room for.
 #pragma once
 
+#include "ops/row_factors.cuh"
 #include "rows/groups.cuh"
 #include "rows/outputs.cuh"
 #include "rows/warpgroup_multiplier.cuh"
@@ -45,7 +46,7 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
           if constexpr (kMixture.expert_bias)
             bias = biases.of_expert_rows(experts.axis, piece.group.expert, tile, this->context_.lane / 4);
           if (gates) {
-            put_gated(phase, piece.group, tile, sums, bias);
+            put_gated(at, piece.group, tile, sums, bias);
           } else {
             put_sums(phase, piece.group, tile, sums, bias);
           }
@@ -204,20 +205,29 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     }
   }
 
-  /// Gate and up of a tile, for the lines that pairs have, as swiglu_of_warp() has them.
-  SOLITON_DEVICE void put_gated(const MatrixPhase& phase, const ExpertGroup& group, int tile,
+  /// Gate and up of a tile, for the lines that pairs have, as swiglu_of_warp() has them. Of formats with a factor of each matrix
+  /// also times that of down, whose sums are of several experts.
+  SOLITON_DEVICE void put_gated(const MatrixInstance& at, const ExpertGroup& group, int tile,
                                 const Sums& sums, float2 bias) const {
+    using Factors = RowFactors<kPlan>;
+    float4 own = make_float4(1, 1, 1, 1);  // by ExpertFactor
+    if constexpr (Factors::kOfExperts)
+      own = Factors::of_expert(context_.params.layer_biases, at.layer, group.expert);
     const int width = group_width(group.pairs);
     constexpr int kFfn = kMixture.ffn;
-    const auto gated = [&](float gate, float up, float scale) {
+    const auto activated = [&](float gate, float up, float scale) {
       if constexpr (!kMixture.expert_bias) return Outputs<kPlan>::gated(gate, up, scale);
       return Outputs<kPlan>::gated(gate * scale + bias.x, up * scale + bias.y, 1.0f);
+    };
+    const auto gated = [&](float gate, float up, float scale) {
+      if constexpr (!Factors::kOfExperts) return activated(gate, up, scale);
+      return activated(gate * own.x, up * own.y, scale) * own.z;
     };
     const int lane = opaque(context_.lane);  // else what follows from it is kept while tiles are multiplied
     const int element = lane / 4;
     const bool odd = element % 2 != 0;
     const int line = lane % 4 * 2;  // and the next, of every 8
-    unsigned char* to = context_.template workspace<unsigned char>(phase.output_vector.offset) +
+    unsigned char* to = context_.template workspace<unsigned char>(at.phase.output_vector.offset) +
                         GroupedRows::group_offset(kFfn, group.first_line) +
                         GroupedRows::element_offset(width, line + (odd ? 1 : 0), tile * 8 + element / 2 * 2);
     const float2* factors = reinterpret_cast<const float2*>(context_.factors() + line);

@@ -108,7 +108,7 @@ class Worker {
 
   SOLITON_DEVICE void choose(const MatrixInstance& at) {
     begin_phase();
-    RowGrouper<kPlan>(context_, worker_).choose(at.layer);
+    RowGrouper<kPlan>(context_, worker_).choose(kExpertTable<kPlan>.phases[at.phase.number].routes, at.layer);
     finish_phase();
   }
   SOLITON_DEVICE void group(const MatrixInstance& at) {
