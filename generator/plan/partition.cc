@@ -448,10 +448,12 @@ void take_graph(Plan& plan, const Graph& graph, int padding_warps) {
 }  // namespace
 
 bool can_group(const ModelFacts& facts) {
-  const auto fills = [](int columns) { return columns % kGroupColumns == 0; };
-  return facts.num_experts > 0 && !weight_format(facts, facts.weight_bits).has_scales() &&
-         suits_warpgroups(facts) && !holds_blocks(norm_placement(facts)) && fills(facts.hidden) &&
-         fills(expert_width(facts));
+  const WeightFormat format = weight_format(facts, facts.weight_bits);
+  const bool suits = !format.has_scales() || (suits_groups(format) && facts.further_bits == 0);
+  const int least = std::max(kGroupColumns, format.least_columns());
+  const auto fills = [](int columns, int unit) { return columns % unit == 0; };
+  return facts.num_experts > 0 && suits && suits_warpgroups(facts) && !holds_blocks(norm_placement(facts)) &&
+         fills(facts.hidden, least) && fills(expert_width(facts), kGroupColumns);
 }
 
 bool can_pair(const ModelFacts& facts, int rows) {

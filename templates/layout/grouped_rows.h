@@ -6,6 +6,7 @@
 // in what its group is multiplied with and puts out; lines that no pair has fill a group up to a width that products have.
 //
 //   of a group, an activation vector:  [chunk of 64 columns][8 columns, as a core matrix has them][line]{8 bf16}
+//   of experts of integers:            the same, but that blocks of 32 columns are in the order of words: of a step of both strips
 //   what down puts out:                [tile][line]{16 sums, as threads that finish tiles want them}
 #pragma once
 
@@ -24,6 +25,17 @@ SOLITON_HOST_DEVICE constexpr int group_width(int pairs) {
 constexpr int kGroupColumns = 64;
 constexpr int kGroupSlotColumns = 2 * kGroupColumns;
 
+/// Integers of these are grouped: of 4 bits in pages as they have been packed.
+constexpr bool suits_groups(WeightFormat format) {
+  return format.type == WeightType::kInt4 && !format.has_minima && format.block == 0;
+}
+
+/// Where a page's units have `steps` steps, the place of a block of 32 columns among those in the order of words.
+SOLITON_HOST_DEVICE constexpr int step_place(int block, int steps) {
+  const int within = block % (kStrips * steps);
+  return block - within + within % steps * kStrips + within / steps;
+}
+
 /// Does a kernel of so many rows group them? Fewer have few rows an expert: single warps multiply these.
 SOLITON_HOST_DEVICE constexpr bool groups_rows(int rows) {
   return rows >= kMostBlockRows;
@@ -34,9 +46,32 @@ struct GroupedRows {
   int rows = 0;
   Mixture mixture = {};
   int hidden = 0;
+  WeightFormat integers = {};  // of experts, if these are integers
 
   /// Columns of a row, with those that fill its last slot of weights: zeros.
   SOLITON_HOST_DEVICE constexpr int columns() const { return round_up(hidden, kGroupSlotColumns); }
+  /// Of a slot of weights: of integers those of a unit of a full page.
+  SOLITON_HOST_DEVICE constexpr int slot_columns() const {
+    return integers.has_scales() ? integers.page_columns() / kUnits : kGroupSlotColumns;
+  }
+  /// Steps of a strip of integers, of the page that has a column of a row; what experts have between gate and down are units of full
+  /// pages.
+  SOLITON_HOST_DEVICE constexpr int steps_at(int column) const {
+    if (hidden % integers.page_columns() == 0) return full_steps();
+    return page_of(integers, hidden, column).columns / integers.least_columns();
+  }
+  SOLITON_HOST_DEVICE constexpr int full_steps() const {
+    return integers.page_columns() / integers.least_columns();
+  }
+  /// The place of a block of 32 columns of a row, and of a column between gate and down.
+  SOLITON_HOST_DEVICE constexpr int block_place(int block) const {
+    if (!integers.has_scales()) return block;
+    return step_place(block, steps_at(block * kColumnBlock));
+  }
+  SOLITON_HOST_DEVICE constexpr int gated_place(int column) const {
+    if (!integers.has_scales()) return column;
+    return step_place(column / kColumnBlock, full_steps()) * kColumnBlock + column % kColumnBlock;
+  }
   SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
   SOLITON_HOST_DEVICE constexpr int experts() const { return mixture.experts + mixture.shared; }
   SOLITON_HOST_DEVICE constexpr int most_groups() const { return experts() + pairs() / kMostBlockRows; }
@@ -63,7 +98,7 @@ struct GroupedRows {
   }
   SOLITON_HOST_DEVICE constexpr int64_t outputs_bytes() const { return int64_t{4} * hidden * most_lines(); }
 
-  /// Of an activation vector of `columns` columns, where a group begins, and of an element behind that.
+  /// Of an activation vector of `columns` columns, where a group begins, and of an element behind that, whose column is its place.
   static SOLITON_HOST_DEVICE constexpr int64_t group_offset(int columns, int first_line) {
     return int64_t{2} * columns * first_line;
   }

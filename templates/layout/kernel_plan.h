@@ -138,7 +138,7 @@ struct KernelPlan {
   }
   /// Where warpgroups multiply the experts of a mixture.
   SOLITON_HOST_DEVICE constexpr GroupedRows grouped() const {
-    return {rows, warpgroups ? model.mixture : Mixture{}, model.hidden};
+    return {rows, warpgroups ? model.mixture : Mixture{}, model.hidden, model.integers};
   }
   /// Are experts multiplied pair by pair, see layout/expert_pairs.h?
   SOLITON_HOST_DEVICE constexpr bool multiplies_pairs() const {

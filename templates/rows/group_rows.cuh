@@ -242,10 +242,11 @@ class RowGrouper {
     }
   }
 
-  /// All columns of this lane's row to its line: of every four blocks of 8 columns a lane has one.
+  /// All columns of this lane's row to its line: of every four blocks of 8 columns, which are 32 neighbouring ones, a lane has one.
   SOLITON_DEVICE void copy(const ExpertGroup& group, int line, int row) const {
     constexpr RowsShape kShapeOfRows = kShape<kPlan>;
-    constexpr int kColumns = kRows.columns();
+    constexpr GroupedRows kLayout = kRows;
+    constexpr int kColumns = kLayout.columns();
     constexpr int kAtOnce = kWarpLanes / kUnitLines;
     constexpr Vector kSource = kPlan.vector(router_phase<kPlan>().reads);
     constexpr int kLoads = kColumns % (8 * kAtOnce * 8) == 0 ? 8 : 4;
@@ -266,8 +267,10 @@ class RowGrouper {
         words[i] = load_global(reinterpret_cast<const uint4*>(from + first + block_offset(at)));
       }
       SOLITON_UNROLL
-      for (int i = 0; i < kLoads; ++i)
-        store_global(reinterpret_cast<uint4*>(to + (block + i * kAtOnce) * width * 16), words[i]);
+      for (int i = 0; i < kLoads; ++i) {
+        const int place = kLayout.block_place(block / kAtOnce + i) * kAtOnce + own;
+        store_global(reinterpret_cast<uint4*>(to + place * width * 16), words[i]);
+      }
     }
   }
   /// Of a block of 8 columns, behind the first.

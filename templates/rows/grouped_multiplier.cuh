@@ -1,6 +1,6 @@
 // The products of a mixture's experts where warpgroups multiply: a group's lines by some tiles of its expert after the other.
 // Weights come as of other matrices, a slot of four tiles by 128 columns for each warpgroup in turn; of activations a chunk has as
-// many columns of the group's lines as there is room for.
+// many columns of the group's lines as there is room for. Of integers a slot has 256 columns, and they become bf16 times their scales.
 #pragma once
 
 #include "ops/row_factors.cuh"
@@ -14,7 +14,7 @@ template <const KernelPlan& kPlan>
 class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   using Base = WarpgroupMultiplier<kPlan>;
   using Base::context_, Base::worker_, Base::input_;
-  using Base::kSets, Base::kSetMmas, Base::kBlockMmas, Base::warpgroup, Base::tile_of_group;
+  using Base::kSets, Base::kSetMmas, Base::kBlockMmas;
   template <int kMmas>
   using Weights = typename WarpgroupTiles<kPlan>::template Weights<kMmas>;
   static constexpr GroupedRows kRows = kGroupedRows<kPlan>;
@@ -37,21 +37,26 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
       context_.lane = opaque(context_.lane);
       begin_piece(*pieces, at, met);
       pieces.forget();
-      with_expert_blocks(phase.format.type, [&]<WeightFormat kFormat>() {
-        multiply_piece<kFormat>(stream, columns, *pieces, [&](const auto& sums) {
-          pieces.forget();
-          const auto piece = *pieces;
-          const int tile = own_tile(piece);
-          float2 bias = make_float2(0, 0);
-          if constexpr (kMixture.expert_bias)
-            bias = biases.of_expert_rows(experts.axis, piece.group.expert, tile, this->context_.lane / 4);
-          if (gates) {
-            put_gated(at, piece.group, tile, sums, bias);
-          } else {
-            put_sums(phase, piece.group, tile, sums, bias);
-          }
+      const auto put = [&](const auto& sums) {
+        pieces.forget();
+        const auto piece = *pieces;
+        const int tile = own_tile(piece);
+        float2 bias = make_float2(0, 0);
+        if constexpr (kMixture.expert_bias)
+          bias = biases.of_expert_rows(experts.axis, piece.group.expert, tile, this->context_.lane / 4);
+        if (gates) {
+          put_gated(at, piece.group, tile, sums, bias);
+        } else {
+          put_sums(phase, piece.group, tile, sums, bias);
+        }
+      };
+      if constexpr (kRows.integers.has_scales()) {
+        multiply_integer_piece(stream, columns, gates, *pieces, put);
+      } else {
+        with_expert_blocks(phase.format.type, [&]<WeightFormat kFormat>() {
+          multiply_piece<kFormat>(stream, columns, *pieces, put);
         });
-      });
+      }
     }
   }
 
@@ -193,12 +198,66 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     input_.release();
     if (own < count) put(sums);
   }
+  /// The same of integers, as IntegerMultiplier::add_scaled_chunks() has them: a piece of a chunk is a step of both strips.
+  template <class Put>
+  SOLITON_DEVICE void multiply_integer_piece(PageStream<kPlan>& stream, int columns, bool gates,
+                                             const Piece& of, const Put& put) {
+    static_assert(are_all(kRows.integers.type), "experts of one format");
+    using Steps = IntegerSteps<kPlan, kRows.integers>;
+    constexpr GroupedRows kLayout = kRows;
+    static_assert(kLayout.slot_columns() == Steps::Slot::kColumns);
+    const int count = of.tiles;
+    const int width = group_width(of.group.pairs);
+    const int pieces = pieces_of_chunk<kPlan>(width);
+    const int worker = opaque(worker_);
+    const int warpgroup = worker / kGroupWarps;
+    if (warpgroup * kGroupTiles >= count) return pass_piece(stream, columns, pieces);
+    const int own = warpgroup * kGroupTiles + worker % kGroupWarps;
+    const int tile = own < count ? worker % kGroupWarps : 0;  // where there is none, nobody looks at the sums
+    Sums sums = {};
+    typename Steps::Strip strips[kStrips];
+    const unsigned char* chunk = nullptr;
+    int piece = 0;  // of the chunk
+    const auto issue = [&](int strip) {
+      const CoreMatrices input(chunk + (piece * kStrips + strip) * kStepColumns * 2 * width);
+      with_width(width, [&]<int kWidth>() {
+        warpgroup_fence();
+        SOLITON_UNROLL
+        for (int k = 0; k < kStepColumns / kMmaColumns; ++k)
+          warpgroup_multiply(first_of<kWidth>(sums), strips[strip].mmas[k],
+                             input.behind(k * kMmaColumns * 2 * kWidth));
+        warpgroup_commit();
+      });
+      warpgroup_wait_but_last();
+    };
+    SOLITON_NO_UNROLL
+    for (int column = 0; column < columns; column += kLayout.slot_columns()) {
+      const int slot = stream.wait_turn(warpgroup);
+      const int steps = gates ? kLayout.steps_at(column) : kLayout.full_steps();
+      SOLITON_UNROLL
+      for (int k = 0; k < Steps::kSteps; ++k) {
+        const auto step = Steps::load(stream.bytes(slot), tile, k, steps, context_.lane);
+        if (k == Steps::kSteps - 1) stream.release_turn(slot);
+        strips[0] = Steps::scaled_strip(step, 0);
+        const bool holds = piece == 0 && chunk != nullptr;
+        if (piece == 0) chunk = holds ? input_.wait_second() : input_.wait();
+        issue(0);
+        if (holds) input_.release();
+        strips[1] = Steps::scaled_strip(step, 1);
+        issue(1);
+        piece = piece + 1 == pieces ? 0 : piece + 1;
+      }
+    }
+    warpgroup_wait(sums);
+    input_.release();
+    if (own < count) put(sums);
+  }
   /// The same of a warpgroup that has none of the tiles.
   SOLITON_DEVICE void pass_piece(PageStream<kPlan>& stream, int columns, int pieces) {
     const int warpgroup = opaque(worker_) / kGroupWarps;
     SOLITON_NO_UNROLL
     for (int column = 0; column < columns; column += kGroupColumns) {
-      if (column % kGroupSlotColumns == 0) stream.release_turn(stream.wait_turn(warpgroup));
+      if (column % kRows.slot_columns() == 0) stream.release_turn(stream.wait_turn(warpgroup));
       if (column / kGroupColumns % pieces != 0) continue;
       input_.wait();
       input_.release();
@@ -214,6 +273,7 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     if constexpr (Factors::kOfExperts)
       own = Factors::of_expert(context_.params.layer_biases, at.layer, group.expert);
     const int width = group_width(group.pairs);
+    constexpr GroupedRows kLayout = kRows;
     constexpr int kFfn = kMixture.ffn;
     const auto activated = [&](float gate, float up, float scale) {
       if constexpr (!kMixture.expert_bias) return Outputs<kPlan>::gated(gate, up, scale);
@@ -229,7 +289,8 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     const int line = lane % 4 * 2;  // and the next, of every 8
     unsigned char* to = context_.template workspace<unsigned char>(at.phase.output_vector.offset) +
                         GroupedRows::group_offset(kFfn, group.first_line) +
-                        GroupedRows::element_offset(width, line + (odd ? 1 : 0), tile * 8 + element / 2 * 2);
+                        GroupedRows::element_offset(width, line + (odd ? 1 : 0),
+                                                    kLayout.gated_place(tile * 8 + element / 2 * 2));
     const float2* factors = reinterpret_cast<const float2*>(context_.factors() + line);
     SOLITON_UNROLL
     for (int n = 0; n < kMostBlockRows / 8; ++n) {

@@ -169,6 +169,11 @@ class Producer : public ExpertProducer<kPlan> {
       if (gates && !this->wait_experts(at.layer)) return;
       const char* matrix = layer_weights<kPlan>(context_.params, phase, at.layer);
       const int64_t stride = experts.stored_tile_bytes;
+      if constexpr (kGroupedRows<kPlan>.integers.has_scales()) {
+        stream_integers_of_groups(phase, experts, matrix);
+        if (!gates) this->release_experts();
+        return;
+      }
       const int all = known_weight_bytes<kPlan>(phase.format.type, columns_of_groups<kPlan>(experts));
       const int piece = known_weight_bytes<kPlan>(phase.format.type, kGroupSlotColumns);
       SOLITON_NO_UNROLL
@@ -186,6 +191,34 @@ class Producer : public ExpertProducer<kPlan> {
         }
       }
       if (!gates) this->release_experts();
+    }
+  }
+  /// The same of integers. Of gate and up pages are as of other matrices; down has of each expert the words of all columns, and behind
+  /// them the scales.
+  SOLITON_DEVICE void stream_integers_of_groups(const MatrixPhase& phase, const ExpertPhase& experts,
+                                                const char* matrix) {
+    constexpr WeightFormat kFormat = kPlan.model.integers;
+    using Slot = IntegerSlot<kPlan, kFormat>;
+    const bool gates = experts.axis == ExpertAxis::kRows;
+    const int columns = columns_of_groups<kPlan>(experts);
+    SOLITON_NO_UNROLL
+    for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end(); pieces.next()) {
+      const auto taken = *pieces;
+      const char* tiles = matrix + taken.group.expert * experts.expert_bytes +
+                          int64_t{taken.first_tile} * experts.stored_tile_bytes;
+      SOLITON_NO_UNROLL
+      for (int column = 0; column < columns; column += Slot::kColumns) {
+        if (this->stopped()) return;
+        IntegerPieces own = {kFormat.value_bytes(column),
+                             kFormat.value_bytes(columns) + kFormat.scale_bytes(column)};
+        if (gates) own = integer_pieces<kFormat>(phase, column);
+        SOLITON_NO_UNROLL
+        for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles) {
+          this->add_page(phase.window, nothing, [&] {
+            fill_integers<Slot>(tiles, own, experts.stored_tile_bytes, tile, taken.tiles);
+          });
+        }
+      }
     }
   }
   /// `bytes`: of a tile.
@@ -207,25 +240,18 @@ class Producer : public ExpertProducer<kPlan> {
   SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
                                       int64_t stride) {
     using Slot = IntegerSlot<kPlan, kFormat>;
-    constexpr int kColumnBytes = kFormat.value_bytes(1);
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       const bool shares = shares_group<kPlan>(count);
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const int column = block.first_column + block.chunk(i) * Slot::kColumns;
-        const PageSpan page = page_of(kFormat, phase.padded, column);
-        const int within = column - page.first_column;
-        const int begin = weight_bytes(kFormat, page.first_column);
-        const int words = begin + within * kColumnBytes;
-        const int scales =
-            begin + kFormat.value_bytes(page.columns) + within / Slot::kColumns * Slot::kScaleBytes;
+        const IntegerPieces pieces =
+            integer_pieces<kFormat>(phase, block.first_column + block.chunk(i) * Slot::kColumns);
         SOLITON_NO_UNROLL
         for (int tile = 0; tile < (shares ? 1 : kWarpgroups) * kGroupTiles; tile += kGroupTiles) {
-          this->add_page(phase.window, nothing, [&] {
-            fill_integers<Slot>(tiles, {words, scales}, stride, tile, count);
-          });
+          this->add_page(phase.window, nothing,
+                         [&] { fill_integers<Slot>(tiles, pieces, stride, tile, count); });
         }
       }
       if (shares && block.num_chunks % kWarpgroups != 0)
@@ -238,6 +264,17 @@ class Producer : public ExpertProducer<kPlan> {
     int words;
     int scales;
   };
+  /// Of a slot that begins with a column.
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE IntegerPieces integer_pieces(const MatrixPhase& phase, int column) const {
+    using Slot = IntegerSlot<kPlan, kFormat>;
+    constexpr int kColumnBytes = kFormat.value_bytes(1);
+    const PageSpan page = page_of(kFormat, phase.padded, column);
+    const int within = column - page.first_column;
+    const int begin = weight_bytes(kFormat, page.first_column);
+    return {begin + within * kColumnBytes,
+            begin + kFormat.value_bytes(page.columns) + within / Slot::kColumns * Slot::kScaleBytes};
+  }
   /// Of tiles `first` to `first` + 3, and of a second group, if there is one, the same further on, what is there of `count`.
   template <class Slot>
   SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,

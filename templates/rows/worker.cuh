@@ -220,6 +220,7 @@ class Worker {
       const bool is_shared = at.phase.column_slices > 1;
       if (is_shared && first + kAtOnce < block().tiles.count) continue;
       context_.cta = opaque(context_.cta);
+      if constexpr (kMixes<kPlan>) context_.lane = opaque(context_.lane);
       if (!is_shared) context_.meet_workers(met_);
       const int begin = is_shared ? 0 : first;
       epilogue_.finish_tiles(at, context_.tiles(at.phase), sums(begin), begin, first + kAtOnce);

@@ -69,7 +69,7 @@ TEST(Regenerate, EveryFolderIsWhatTheGeneratorMakes) {
     if (model.starts_with("qwen")) choices.further_rows = {8, 64, 128, 256, 512, 1024};
     if (model == "tiny-stories-experts") choices.further_rows = {8, 16, 32, 64};
     if (model == "qwen3-30b-a3b") choices.further_rows = {8, 16, 32, 64, 256, 512, 1024};
-    if (model == "qwen3-30b-a3b-gptq") choices.further_rows = {8, 16, 32};
+    if (model == "qwen3-30b-a3b-gptq") choices.further_rows = {8, 16, 32, 256, 512, 1024};
     if (target == "cpu") choices.further_rows = {8};
     const Generated generated = generate(config, cards, choices);
     std::set<std::string> expected;

@@ -15,8 +15,8 @@ PlanPhase& named(Plan& plan, const std::string& name) {
 TEST(VerifyGroups, FindsPlansOfEveryNumberOfRowsSound) {
   for (const int rows : {256, 512, 1024}) {
     EXPECT_EQ(refusals(grouped_plan(rows)), "") << rows;
-    // Biases, MXFP4, and columns that end within a slot of weights; a factor of each expert.
-    for (const char* name : {"gpt-oss-20b", "qwen3-30b-a3b-nvfp4"}) {
+    // Biases, MXFP4, and columns that end within a slot of weights; a factor of each expert; integers.
+    for (const char* name : {"gpt-oss-20b", "qwen3-30b-a3b-nvfp4", "qwen3-30b-a3b-gptq"}) {
       const Plan plan = shipped_plan(name, "h200", {.rows = rows});
       EXPECT_TRUE(plan.warpgroups) << name;
       EXPECT_EQ(refusals(plan), "") << name << ", " << rows;

@@ -88,5 +88,26 @@ TEST(GroupedRows, GiveEveryElementItsPlace) {
   EXPECT_EQ(*places.rbegin(), GroupedRows::group_offset(kColumns, kWidth) - 2);
 }
 
+// Words have a step of both strips of a unit, which are half a unit apart.
+TEST(GroupedRows, HaveTheBlocksOfAStepSideBySide) {
+  const WeightFormat int4{.type = WeightType::kInt4, .group = 128};
+  const GroupedRows rows{256, {.experts = 8, .chosen = 2, .ffn = 512}, 2048 + 1024 + 512, int4};
+  for (const auto& [first, columns] : {std::pair{0, 2048}, std::pair{2048, 1024}, std::pair{3072, 512}}) {
+    const int steps = columns / kMinIntegerColumns;
+    EXPECT_EQ(rows.steps_at(first), steps);
+    int place = first / kStepColumns;
+    for (int unit = 0; unit < kUnits; ++unit) {
+      for (int step = 0; step < steps; ++step) {
+        for (int strip = 0; strip < kStrips; ++strip)
+          EXPECT_EQ(rows.block_place(first / kStepColumns + (unit * kStrips + strip) * steps + step),
+                    place++);
+      }
+    }
+  }
+  EXPECT_EQ(rows.gated_place(256 + 128 + 32 + 5), 256 + 3 * 32 + 5);
+  EXPECT_EQ(rows.slot_columns(), 256);
+  EXPECT_EQ((GroupedRows{256, {}, 128}).block_place(3), 3);
+}
+
 }  // namespace
 }  // namespace soliton
