@@ -50,6 +50,12 @@ void share_columns(Plan& plan, int most) {
       phase.column_slices = slices;
     }
   }
+  if (most > 0) return;
+  while (const PlanPhase* const untold = untold_phase(plan)) {
+    for (PlanPhase& phase : plan.phases) {
+      if (&phase == untold) phase.column_slices = 1;
+    }
+  }
 }
 
 int64_t sums_bytes(const Plan& plan) {

@@ -226,6 +226,8 @@ bool shrink_input(Plan& plan);
 void share_columns(Plan& plan, int most);
 /// Bytes of the sums that CTAs exchange, and of the residual stream.
 int64_t sums_bytes(const Plan& plan);
+/// The phase that could take a sum which an earlier use of its place with the same tag has left; null if there is none.
+const PlanPhase* untold_phase(const Plan& plan);
 
 /// Places shared memory, workspace and packed weights. Throws Error if not even the smallest ring fits beside the
 /// smallest input.

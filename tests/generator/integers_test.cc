@@ -85,16 +85,31 @@ TEST(Integers, PlansAreSound) {
 }
 
 TEST(Integers, PlansOfOtherFormatsAreSound) {
-  for (const char* model : {"int8", "k-quants", "few-bits", "five-bits"}) {
-    for (const int rows : {1, 8, 16, 32}) {
-      for (const int ctas : {1, 3, 132}) {
+  for (const char* model : {"int8", "k-quants", "few-bits", "five-bits", "int4-int8"}) {
+    for (const int rows : {1, 8, 16, 64, 256, 1024}) {
+      for (const int ctas : {4, 132}) {
         const Plan plan = test_plan(model, {.rows = rows, .num_ctas = ctas});
-        EXPECT_EQ(refusals(plan), "") << model;
-        EXPECT_FALSE(plan.warpgroups) << model;  // which have no code for them
+        EXPECT_EQ(refusals(plan), "") << model << ", " << rows << " rows, " << ctas << " CTAs";
+        EXPECT_EQ(plan.warpgroups, rows >= 16) << model;
       }
     }
-    EXPECT_THROW(test_plan(model, {.rows = 64}), Error) << model;
   }
+}
+
+// Of a layer in another format than the others, whose places for sums nobody else writes, columns are not shared.
+TEST(Integers, PlansShareColumnsAsFarAsTagsTell) {
+  const Plan plan = test_plan("k-quants", {.rows = 64, .num_ctas = 132});
+  EXPECT_EQ(untold_phase(plan), nullptr);
+  EXPECT_EQ(named(plan.phases, "qkv_1").column_slices, 1);
+  EXPECT_GT(named(plan.phases, "down").column_slices, 1);
+  const auto is_untold = [&](int slices) {
+    Plan shared = plan;
+    for (PlanPhase& phase : shared.phases) {
+      if (phase.name == "qkv_1") phase.column_slices = slices;
+    }
+    return untold_phase(shared) != nullptr;
+  };
+  EXPECT_TRUE(is_untold(2) || is_untold(4));
 }
 
 TEST(Integers, PlansOfSeveralRowsAreSound) {
