@@ -54,8 +54,8 @@ struct GroupedRows {
   SOLITON_HOST_DEVICE constexpr int slot_columns() const {
     return integers.has_scales() ? integers.page_columns() / kUnits : kGroupSlotColumns;
   }
-  /// Steps of a strip of integers, of the page that has a column of a row; what experts have between gate and down are units of full
-  /// pages.
+  /// Steps of a strip of integers, of the page that has a column of a row. What experts have between gate and down are units of
+  /// full pages.
   SOLITON_HOST_DEVICE constexpr int steps_at(int column) const {
     if (hidden % integers.page_columns() == 0) return full_steps();
     return page_of(integers, hidden, column).columns / integers.least_columns();

@@ -205,7 +205,7 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int set_steps() const {
     if (!model.integers.has_scales()) return 1;
     const int of_unit = model.integers.page_columns() / model.integers.least_columns();
-    const int of_group = model.integers.group / kStepColumns;
+    const int of_group = model.integers.group < kStepColumns ? 1 : model.integers.group / kStepColumns;
     return !has_full_pages() ? 1 : of_group < of_unit ? of_group : of_unit;
   }
   SOLITON_HOST_DEVICE constexpr int digit_bytes() const {

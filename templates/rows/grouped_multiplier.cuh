@@ -1,6 +1,7 @@
 // The products of a mixture's experts where warpgroups multiply: a group's lines by some tiles of its expert after the other.
 // Weights come as of other matrices, a slot of four tiles by 128 columns for each warpgroup in turn; of activations a chunk has as
-// many columns of the group's lines as there is room for. Of integers a slot has 256 columns, and they become bf16 times their scales.
+// many columns of the group's lines as there is room for. Of integers a slot has 256 columns, and they become bf16 times their
+// scales.
 #pragma once
 
 #include "ops/row_factors.cuh"

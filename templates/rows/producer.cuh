@@ -193,8 +193,8 @@ class Producer : public ExpertProducer<kPlan> {
       if (!gates) this->release_experts();
     }
   }
-  /// The same of integers. Of gate and up pages are as of other matrices; down has of each expert the words of all columns, and behind
-  /// them the scales.
+  /// The same of integers. Of gate and up pages are as of other matrices; down has of each expert the words of all columns, and
+  /// behind them the scales.
   SOLITON_DEVICE void stream_integers_of_groups(const MatrixPhase& phase, const ExpertPhase& experts,
                                                 const char* matrix) {
     constexpr WeightFormat kFormat = kPlan.model.integers;
