@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "long_tests.h"
 #include "models/error.h"
 #include "runtime/text/chat_template/chat_template.h"
 #include "temporary_folder.h"
@@ -124,18 +125,18 @@ TEST(ChatTemplateParity, RendersFurtherExpressionsAsJinja2Does) {
   const TemporaryFolder folder;
   const fs::path cases = folder.path() / "expressions.json";
   constexpr int kSkipped = 77 << 8;  // of the script, where there is no jinja2
-  const int status =
-      std::system(("'" + python +
-                   "' -B -W ignore '" SOLITON_SOURCE_DIR
-                   "/tests/chat_template/make_expectations.py' --fuzz 2000 --seed 2 --output '" +
-                   cases.string() + "' 2> /dev/null")
-                      .c_str());
+  const int count = long_tests() ? 2000 : 800;
+  const int status = std::system(
+      ("'" + python +
+       "' -B -W ignore '" SOLITON_SOURCE_DIR "/tests/chat_template/make_expectations.py' --fuzz " +
+       std::to_string(count) + " --seed 2 --output '" + cases.string() + "' 2> /dev/null")
+          .c_str());
   constexpr int kNoPython = 127 << 8;
   if (status == kSkipped || status == kNoPython) {
     GTEST_SKIP() << python << " has no package jinja2; set SOLITON_PYTHON to one that has";
   }
   ASSERT_EQ(status, 0);
-  expect_expressions(cases, 2000);
+  expect_expressions(cases, count);
 }
 
 }  // namespace

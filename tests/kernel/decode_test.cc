@@ -88,14 +88,7 @@ TEST_P(Decode, GivesTheSameBitsUnderEveryScheduleAndInManyLaunches) {
 }
 
 // The checks keep a clock for each pair of threads: kernels of few CTAs only.
-class Race : public KernelCases {
- protected:
-  // Slices of columns, few rows by warpgroups, zeros, and mixtures in rows have races of theirs in cheaper kernels:
-  // plain-2-rows128, plain-3-rows64, and the trees of int4-zeros-3-rows64 and mixture-4-rows8.
-  Race()
-      : KernelCases({"broad-4-rows64", "deep256-group4-3-rows32", "int4-zeros-4", "mixture-sinks-4-rows8",
-                     "norm64-bias-2-rows128"}) {}
-};
+class Race : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Race,

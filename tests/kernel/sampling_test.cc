@@ -1,5 +1,8 @@
 // Whole decodes with sampling: every token is what the definition chooses from the kernel's own logits, with one
 // row and with several; logprobs; ends of launches; races.
+#include <optional>
+
+#include "kernel/kernel_cases.h"
 #include "kernel/tree_fixture.h"
 #include "models/error.h"
 #include "reference_sampling.h"
@@ -32,21 +35,24 @@ std::optional<bool> agrees(std::span<const float> logits, const RowSampling& sam
 
 // ---- One row
 
-class SampledRow : public testing::TestWithParam<const char*> {
+class SampledRow : public KernelCases {
  protected:
-  SampledRow() : kernel_(GetParam()) {}
+  void SetUp() override {
+    KernelCases::SetUp();
+    if (!IsSkipped()) kernel_.emplace(GetParam());
+  }
 
   DecodeResult decode(const std::vector<int32_t>& tokens, int count, const RowSampling& sampling,
                       const std::vector<int32_t>& past = {}) {
-    return kernel_.engine().decode({.tokens = tokens,
-                                    .max_tokens = count,
-                                    .sampling = sampling,
-                                    .past = past,
-                                    .want_logits = true,
-                                    .want_logprobs = true});
+    return kernel_->engine().decode({.tokens = tokens,
+                                     .max_tokens = count,
+                                     .sampling = sampling,
+                                     .past = past,
+                                     .want_logits = true,
+                                     .want_logprobs = true});
   }
 
-  KernelUnderTest kernel_;
+  std::optional<KernelUnderTest> kernel_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, SampledRow,
@@ -56,13 +62,13 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SampledRow,
 
 TEST_P(SampledRow, ChoosesAsDefined) {
   const int kTokens = long_tests() ? 12 : 8;
-  const size_t vocabulary = static_cast<size_t>(kernel_.facts().vocabulary);
-  const std::vector<int32_t> before = kernel_.prompt(7);
-  const std::vector<int32_t> prompt = kernel_.prompt(2);
+  const size_t vocabulary = static_cast<size_t>(kernel_->facts().vocabulary);
+  const std::vector<int32_t> before = kernel_->prompt(7);
+  const std::vector<int32_t> prompt = kernel_->prompt(2);
   int compared = 0;
-  kernel_.fill(before);
+  kernel_->fill(before);
   for (const RowSampling& sampling : some_samplings()) {
-    kernel_.engine().set_position(static_cast<int>(before.size()));
+    kernel_->engine().set_position(static_cast<int>(before.size()));
     const DecodeResult result = decode(prompt, kTokens, sampling, before);
     ASSERT_EQ(result.tokens.size(), static_cast<size_t>(kTokens));
     ASSERT_EQ(result.logprobs.size(), static_cast<size_t>(kTokens));
@@ -87,14 +93,14 @@ TEST_P(SampledRow, ChoosesAsDefined) {
 // Histograms are clean and tokens counted anew in every launch; what was decoded before is in `past`.
 TEST_P(SampledRow, GoesOnInAnotherLaunch) {
   const RowSampling sampling{1.5f, 7, 12, 0.9f, 3.0f, 1.3f};
-  const std::vector<int32_t> prompt = kernel_.prompt(9);
+  const std::vector<int32_t> prompt = kernel_->prompt(9);
   const DecodeResult whole = decode(prompt, 12, sampling);
-  kernel_.engine().set_position(0);
+  kernel_->engine().set_position(0);
   std::vector<int32_t> tokens = decode(prompt, 5, sampling).tokens;
   std::vector<int32_t> past = prompt;
   past.insert(past.end(), tokens.begin(), tokens.end() - 1);
   const std::vector<int32_t> last = {tokens.back()};
-  const DecodeResult rest = kernel_.engine().decode(
+  const DecodeResult rest = kernel_->engine().decode(
       {.tokens = last, .max_tokens = 7, .sampling = sampling, .past = past, .want_logprobs = true});
   tokens.insert(tokens.end(), rest.tokens.begin(), rest.tokens.end());
   EXPECT_EQ(tokens, whole.tokens);
@@ -102,29 +108,29 @@ TEST_P(SampledRow, GoesOnInAnotherLaunch) {
 
 TEST_P(SampledRow, EndsAtAStopTokenAndWhenTheHostAsks) {
   const RowSampling sampling{1.0f, 3, 20, 0.95f};
-  const std::vector<int32_t> prompt = kernel_.prompt(5);
+  const std::vector<int32_t> prompt = kernel_->prompt(5);
   const DecodeResult whole = decode(prompt, 20, sampling);
   const int32_t stop[] = {whole.tokens[6]};
   const auto first = std::find(whole.tokens.begin(), whole.tokens.end(), stop[0]) - whole.tokens.begin();
-  kernel_.engine().set_position(0);
-  const DecodeResult stopped = kernel_.engine().decode(
+  kernel_->engine().set_position(0);
+  const DecodeResult stopped = kernel_->engine().decode(
       {.tokens = prompt, .max_tokens = 20, .stop_tokens = stop, .sampling = sampling});
   EXPECT_TRUE(stopped.hit_stop_token);
   EXPECT_EQ(stopped.tokens, std::vector<int32_t>(whole.tokens.begin(), whole.tokens.begin() + first + 1));
-  kernel_.engine().set_position(0);
+  kernel_->engine().set_position(0);
   int calls = 0;
-  const DecodeResult ended = kernel_.engine().decode(
+  const DecodeResult ended = kernel_->engine().decode(
       {.tokens = prompt, .max_tokens = 200, .sampling = sampling}, [&](int32_t) { return ++calls < 4; });
   EXPECT_EQ(ended.tokens, std::vector<int32_t>(whole.tokens.begin(), whole.tokens.begin() + 4));
 }
 
 TEST_P(SampledRow, WithoutAnythingAskedForIsGreedy) {
   constexpr int kFed = 8;  // tokens, one by one the second time
-  const std::vector<int32_t> prompt = kernel_.fill_all_but(kernel_.prompt(70), kFed);
-  const int position = kernel_.engine().position();
+  const std::vector<int32_t> prompt = kernel_->fill_all_but(kernel_->prompt(70), kFed);
+  const int position = kernel_->engine().position();
   const std::vector<int32_t> drawn = decode(prompt, 6, {}).tokens;
-  kernel_.engine().feed_one_by_one();
-  EXPECT_EQ(kernel_.decode_from(position, prompt, 6).tokens, drawn);
+  kernel_->engine().feed_one_by_one();
+  EXPECT_EQ(kernel_->decode_from(position, prompt, 6).tokens, drawn);
 }
 
 /// Bits of tokens; and the logits of a row with NaN for all others.
@@ -142,21 +148,21 @@ std::vector<float> only(std::span<const float> logits, const std::set<int32_t>& 
 }
 
 TEST_P(SampledRow, ChoosesWhatAMaskAllows) {
-  const std::vector<int32_t> prompt = kernel_.prompt(3);
-  const int vocabulary = kernel_.facts().vocabulary;
+  const std::vector<int32_t> prompt = kernel_->prompt(3);
+  const int vocabulary = kernel_->facts().vocabulary;
   std::vector<std::optional<RowSampling>> samplings = {std::nullopt};  // greedily
   for (const RowSampling& sampling : some_samplings()) samplings.push_back(sampling);
   for (const auto& sampling : samplings) {
-    kernel_.engine().set_position(0);
+    kernel_->engine().set_position(0);
     std::set<int32_t> allowed;
     for (int token = 1; token < vocabulary; token += 5) allowed.insert(token);
     const std::vector<uint32_t> mask = mask_of(allowed, vocabulary);
-    const DecodeResult result = kernel_.engine().decode({.tokens = prompt,
-                                                         .max_tokens = 1,
-                                                         .sampling = sampling,
-                                                         .allowed = mask,
-                                                         .want_logits = true,
-                                                         .want_logprobs = true});
+    const DecodeResult result = kernel_->engine().decode({.tokens = prompt,
+                                                          .max_tokens = 1,
+                                                          .sampling = sampling,
+                                                          .allowed = mask,
+                                                          .want_logits = true,
+                                                          .want_logprobs = true});
     std::set<int32_t> seen;
     if (sampling && sampling->penalty != 1) seen.insert(prompt.begin(), prompt.end());
     const auto agreed = agrees(only(result.logits, allowed), sampling.value_or(RowSampling{}),
@@ -176,13 +182,13 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SampledRaces,
 
 TEST_P(SampledRaces, ThereAreNoneUnderAnySchedule) {
   const RowSampling sampling{1.5f, 7, 12, 0.9f, 3.0f, 1.3f};
-  const std::vector<int32_t> prompt = kernel_.prompt(3);
+  const std::vector<int32_t> prompt = kernel_->prompt(3);
   const DecodeResult expected = decode(prompt, 3, sampling);
-  kernel_.emulation().check = true;
+  kernel_->emulation().check = true;
   for (uint64_t seed = 1; seed <= (long_tests() ? 3 : 2); ++seed) {
-    kernel_.emulation().seed = seed;
-    kernel_.emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
-    kernel_.engine().set_position(0);
+    kernel_->emulation().seed = seed;
+    kernel_->emulation().copies = seed % 2 == 0 ? CopyPolicy::kLate : CopyPolicy::kRandom;
+    kernel_->engine().set_position(0);
     const DecodeResult result = decode(prompt, 3, sampling);
     EXPECT_EQ(result.tokens, expected.tokens) << "schedule " << seed;
     EXPECT_EQ(result.logprobs, expected.logprobs) << "schedule " << seed;
@@ -210,7 +216,7 @@ TEST(SampledRefusal, OfMasksThatDoNotFit) {
 
 // ---- Several rows
 
-class SampledTree : public testing::TestWithParam<const char*> {};
+class SampledTree : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, SampledTree,
                          testing::Values("micro-1-rows8", "micro-3-rows8", "plain-3-rows64"), test_name);

@@ -92,11 +92,7 @@ TEST_P(Tree, TakesAllItsRows) {
   EXPECT_EQ(kernel.generate(kernel.tree().branches(), 1).num_rows, rows);
 }
 
-class TreeShapes : public KernelCases {
- protected:
-  // Where nodes end is a matter of rows and splits, not of heads.
-  TreeShapes() : KernelCases({"deep256-group4-3-rows32"}) {}
-};
+class TreeShapes : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeShapes,
                          testing::Values("micro-3-rows8", "wide128-5-rows32", "deep256-group4-3-rows32",
@@ -137,11 +133,7 @@ TEST_P(TreeShapes, SixteenNodesAboveOneAnother) {
   kernel.generate(others, 1);
 }
 
-class TreeLong : public KernelCases {
- protected:
-  // Their attention is that of other rows of bf16, as plain-2-rows128 and variant-3-rows64 have it.
-  TreeLong() : KernelCases({"broad-2-rows256", "int4-zeros-3-rows64"}) {}
-};
+class TreeLong : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeLong,
                          testing::Values("plain-4-rows8", "plain-4-rows32", "plain-2-rows128",
@@ -276,11 +268,7 @@ TEST_P(TreeOfAnyShape, EndsWithTheSameBitsUnderEverySchedule) {
 
 // ---- Speculation
 
-class TreeDraft : public KernelCases {
- protected:
-  // Which tokens move, and where to, is a matter of the tree: fewer rows and 128 show it.
-  TreeDraft() : KernelCases({"broad-2-rows256", "deep256-group4-3-rows32", "plain-3-rows64"}) {}
-};
+class TreeDraft : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraft,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64",
@@ -326,11 +314,7 @@ TEST_P(TreeDraft, SeveralAtOnceAndLongChains) {
 
 // ---- The same bits
 
-class TreeBits : public KernelCases {
- protected:
-  /// Of 21 CTAs and 64 rows short runs compare schedules alone: mixture-4-rows8 has the other cases.
-  static bool is_large() { return !long_tests() && std::string(GetParam()) == "mixture-few-21-rows64-lanes"; }
-};
+class TreeBits : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
@@ -341,7 +325,6 @@ INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
 
 // The others wait or take part; node boundaries are the same.
 TEST_P(TreeBits, ABranchAloneEqualsItselfAmongOthers) {
-  if (is_large()) GTEST_SKIP() << "in long runs only";
   constexpr int kSteps = 2;
   TreeUnderTest kernel(GetParam());
   const Branch root = kernel.tree().open();
@@ -382,7 +365,6 @@ TEST_P(TreeBits, ABranchAloneEqualsItselfAmongOthers) {
 }
 
 TEST_P(TreeBits, OneLaunchEqualsOneAStep) {
-  if (is_large()) GTEST_SKIP() << "in long runs only";
   constexpr int kSteps = 4;
   TreeUnderTest kernel(GetParam());
   const Branch root = kernel.tree().open();
@@ -435,11 +417,7 @@ TEST_P(TreeBits, TheSameUnderEverySchedule) {
   }
 }
 
-class TreeRace : public KernelCases {
- protected:
-  // Norms behind blocks are after-2-cards2-all's, warpgroups plain-2-rows64-cards2's.
-  TreeRace() : KernelCases({"sandwich-3-rows64"}) {}
-};
+class TreeRace : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows32",

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "long_tests.h"
 #include "models/error.h"
 #include "runtime/tree_plan_fixture.h"
 
@@ -116,7 +117,7 @@ TEST(TreePlan, EndsRowsThatOneItemHas) {
 }
 
 TEST_P(TreePlanRules, RandomTreesAreComplete) {
-  for (unsigned seed = 0; seed < 200; ++seed) {
+  for (unsigned seed = 0; seed < (long_tests() ? 200 : 80); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
     const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };

@@ -1,4 +1,4 @@
-// Equality with the reference library on what make_cases.py writes: 10,000 hard texts for each family's tokenizer, in
+// Equality with the reference library on what make_cases.py writes: 1,000 hard texts for each family's tokenizer, in
 // the long mode 100,000, and fewer for many variants. Skipped where no Python with that library is found.
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ Differences compare_cases(const fs::path& folder, const std::vector<std::string>
 /// Runs a script that writes tokenizers and cases, with a further argument before the number of texts, and compares all.
 void compare_with_reference(const std::string& script, const std::string& name, const std::string& which) {
   const char* const chosen_count = std::getenv("SOLITON_PARITY_TEXTS");
-  const std::string count = chosen_count != nullptr ? chosen_count : long_tests() ? "100000" : "2000";
+  const std::string count = chosen_count != nullptr ? chosen_count : long_tests() ? "100000" : "1000";
   const fs::path folder = fs::path(SOLITON_BINARY_DIR) / "tokenizer_parity" / name;
   const std::string log = folder.string() + ".log";  // the library reports each of its panics
   fs::remove_all(folder);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernel/kernel_cases.h"
 #include "long_tests.h"
 #include "models/error.h"
 #include "verify/verified.h"
@@ -26,8 +27,8 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-class Verify : public testing::TestWithParam<const char*> {};
-class VerifyFaults : public testing::TestWithParam<const char*> {};  // of each tensor: some take a while
+class Verify : public KernelCases {};
+class VerifyFaults : public KernelCases {};  // of each tensor: some take a while
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Verify,
                          testing::Values("micro-3", "int4-3", "int4-zeros-4", "int4-ordered-3-all",
