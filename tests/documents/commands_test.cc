@@ -82,6 +82,10 @@ constexpr std::array kNotRun = {
     NotRun{"python3 runtime/bench/baseline.py models/llama-3.1-8b-gptq.yaml -d 128,6144 -r 3", kTorch, ""},
     // tests/README.md
     NotRun{"./dev test -R Partition", "installs packages", ""},
+    NotRun{"cmake --build build --target everything", kTime,
+           "grep -q '^build everything: ' build/build.ninja"},
+    NotRun{"python3 tests/kernel/cover.py build", kTime,
+           R"sh(python3 -c 'import ast; ast.parse(open("tests/kernel/cover.py").read())')sh"},
     NotRun{"tests/fuzz/run.sh 60", "is what the tests Fuzz.* do", "bash -n tests/fuzz/run.sh"},
     NotRun{"cmake --build build --target card-tests", kTime,
            "grep -q '^build card-tests: ' build/build.ninja"},
