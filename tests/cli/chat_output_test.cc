@@ -169,7 +169,7 @@ TEST_F(Cli, ChatPrintsSamples) {
 }
 
 TEST_F(Cli, ChatPrintsSamplesAsJson) {
-  const Arguments base{"-m", "tiny-stories", "-p", "Once upon", "-n", "6", "-k", kTinyKernel, "--json"};
+  const Arguments base{"-m", "tiny-stories", "-p", "Once upon", "-n", "3", "-k", kTinyKernel, "--json"};
   const auto json = [&](const Arguments& more) {
     Arguments arguments = base;
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -183,10 +183,10 @@ TEST_F(Cli, ChatPrintsSamplesAsJson) {
     const auto& sample = together.at("samples")[i];
     EXPECT_EQ(sample.at("seed"), 7 + i);
     EXPECT_TRUE(sample.at("content").is_string());
-    EXPECT_EQ(sample.at("tokens").size(), 6u);
+    EXPECT_EQ(sample.at("tokens").size(), 3u);
     EXPECT_EQ(sample.at("finish_reason"), "length");
   }
-  EXPECT_EQ(together.at("predicted_n"), 18);
+  EXPECT_EQ(together.at("predicted_n"), 9);
   for (const char* key : {"prompt_n", "prompt_ms", "predicted_ms", "predicted_per_second"})
     EXPECT_GT(together.at(key).get<double>(), 0) << key;
 
@@ -202,7 +202,7 @@ TEST_F(Cli, ChatPrintsSamplesAsJson) {
 
 TEST_F(Cli, ChatDrawsAsFlagsAndFilesSay) {
   const auto json = [&](const Arguments& more) {
-    Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "6", "-k", kTinyKernel, "--json"};
+    Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "4", "-k", kTinyKernel, "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Outcome outcome = run("soliton-chat", arguments);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -274,29 +274,20 @@ TEST_F(Cli, ChatWithADraftModelGivesTheSameAnswer) {
   }
 }
 
-// As transformers does, in the first of tests/goldens/make_beams.py's searches.
+// Which beams are found, chat-tests compare with transformers.
 TEST_F(Cli, ChatSearchesWithBeams) {
-  std::ifstream file(fs::path(SOLITON_SOURCE_DIR) / "tests" / "goldens" / "tiny-stories-beams.json");
-  const auto golden = nlohmann::json::parse(file).at("cases").at(0);
-  Arguments arguments{"-m",      "tiny-stories",
-                      "-p",      golden.at("prompt"),
-                      "-n",      std::to_string(golden.at("max_tokens").get<int>()),
-                      "-k",      kTinyKernel,
-                      "--beams", "2"};
+  Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "4", "-k", kTinyKernel, "--beams", "2"};
   const Outcome text = run("soliton-chat", arguments);
   EXPECT_EQ(text.status, 0) << text.err;
-  EXPECT_THAT(text.err, testing::HasSubstr(" | 2 beams, 24 steps ]"));
+  EXPECT_THAT(text.err, testing::HasSubstr(" | 2 beams, 8 steps ]"));
   arguments.push_back("--json");
   const auto json = nlohmann::json::parse(run("soliton-chat", arguments).out);
   ASSERT_EQ(json.at("beams").size(), 2u);
-  for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(json.at("beams")[i].at("tokens"), golden.at("beams")[i].at("tokens"));
-    EXPECT_NEAR(json.at("beams")[i].at("score").get<double>(),
-                golden.at("beams")[i].at("score").get<double>(), 1e-3);
-  }
+  EXPECT_NE(json.at("beams")[0].at("tokens"), json.at("beams")[1].at("tokens"));
+  EXPECT_GE(json.at("beams")[0].at("score"), json.at("beams")[1].at("score"));
   EXPECT_EQ(json.at("tokens"), json.at("beams")[0].at("tokens"));
   EXPECT_EQ(json.at("content").get<std::string>() + "\n", text.out);
-  EXPECT_EQ(json.at("usage").at("completion_tokens"), 24);
+  EXPECT_EQ(json.at("usage").at("completion_tokens"), 8);
 }
 
 TEST_F(Cli, ChatRefusesDraftModelsOfOtherTokens) {
