@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <bitset>
 #include <limits>
+#include <utility>
 
 #include "runtime/text/constrain/vocabulary.h"
 
 namespace soliton::constrain {
 namespace {
 
-constexpr size_t kBetween = 0;  // characters
-constexpr size_t kMostPlaces = 20'000;
-constexpr size_t kBytesOfFrame = 64;  // of an entry of a hash map, about
+constexpr size_t kBetween = 0;          // characters
+constexpr size_t kMostPlaces = 20'000;  // for one frame; then all are forgotten before the next one's
+constexpr size_t kBytesOfPlace = 160;   // with an entry of a hash map, about
+constexpr size_t kBytesOfFrame = 64;    // of an entry of a hash map, about
 
 uint64_t key_of(int32_t state, size_t need) {
   return static_cast<uint64_t>(static_cast<uint32_t>(state)) << 32 | need;
@@ -49,28 +51,49 @@ const std::optional<PlainText::Room>& PlainText::of(FrameIndex frame) {
   return found_.emplace(frame, find(frame)).first->second;
 }
 
-/// Takes all places that plain text leads to as good, and strikes out those from which some of it does not lead to a good
-/// one, until none is left to strike.
+/// The place of the frame, and those that plain text leads to and no frame before has.
 std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
   if (!machine_.is_plain(frame) || !takes_ascii(frame)) return std::nullopt;
-  Search search;
-  search.room.least_characters = std::numeric_limits<int32_t>::max();
+  if (places_.size() > kMostPlaces) forget_from(0);
+  const size_t first = places_.size();
   const std::span<const int32_t> states = machine_.states(frame);
-  search.places.push_back({.states = {states.begin(), states.end()}, .need = kBetween});
-  for (size_t i = 0; i < search.places.size(); ++i) {  // grows
-    if (!expand(i, search) || search.places.size() > kMostPlaces) return std::nullopt;
+  try {
+    places_.push_back({.states = {states.begin(), states.end()}, .need = kBetween});
+    explore(first);
+  } catch (...) {
+    forget_from(first);
+    throw;
   }
-  for (bool changes = true; changes;) {
-    changes = false;
-    for (size_t i = search.places.size(); i-- > 0;) {
-      Place& place = search.places[i];
-      if (!place.is_good || goes_on(place, search)) continue;
-      place.is_good = false;
-      changes = true;
-    }
-    if (!search.places[0].is_good) return std::nullopt;
+  if (places_.size() - first > kMostPlaces) {
+    forget_from(first);
+    return std::nullopt;
   }
-  return search.room;
+  if (!places_[first].is_good) return std::nullopt;
+  return room_behind(first);
+}
+
+void PlainText::explore(size_t first) {
+  for (size_t i = first; i < places_.size() && places_.size() - first <= kMostPlaces; ++i)
+    expand(i);  // grows
+  settle(first);
+  for (size_t i = first; i < places_.size(); ++i) num_bytes_ += bytes_of(places_[i]);
+  if (num_bytes_ > num_bytes_charged_)
+    budget_.charge_bytes(num_bytes_ - std::exchange(num_bytes_charged_, num_bytes_));
+}
+
+size_t PlainText::bytes_of(const Place& place) {
+  return kBytesOfPlace + place.states.size() * sizeof(int32_t) + place.next.size() * sizeof(size_t);
+}
+
+void PlainText::forget_from(size_t first) {
+  for (size_t i = first; i < places_.size(); ++i) {
+    const Place& place = places_[i];
+    const auto known = known_.find(key_of(place.states.front(), place.need));
+    if (known != known_.end() && known->second == i) known_.erase(known);
+  }
+  places_.resize(first);
+  num_bytes_ = 0;
+  for (const Place& place : places_) num_bytes_ += bytes_of(place);
 }
 
 /// Most classes of characters do not.
@@ -82,38 +105,76 @@ bool PlainText::takes_ascii(FrameIndex frame) {
   return true;
 }
 
-/// Adds the places behind a byte. False if the rule may end at one of them, or call another one.
-bool PlainText::expand(size_t place, Search& search) {
+/// Finds the places behind a byte.
+void PlainText::expand(size_t index) {
+  if (places_[index].leaves) return;
   const Automaton& automaton = machine_.automaton();
-  const size_t need_index = search.places[place].need;
-  for (size_t k = 0; k < search.places[place].states.size(); ++k) {
-    const auto state = static_cast<size_t>(search.places[place].states[k]);
+  const size_t need_index = places_[index].need;
+  for (size_t k = 0; k < places_[index].states.size(); ++k) {
+    const auto state = static_cast<size_t>(places_[index].states[k]);
     budget_.charge(std::ssize(automaton.states[state].bytes));
     for (const Need& need : needs_[need_index]) {
       for (const ByteEdge& edge : automaton.states[state].bytes) {
         if (!meet(need.bytes, edge)) continue;
-        if (need_index == kBetween) search.room.are_counted = search.room.are_counted && edge.counts;
-        if (!add(edge.target, need.next, search)) return false;
+        const size_t next = place_of(edge.target, need.next);  // may move places_
+        Place& place = places_[index];
+        if (need_index == kBetween) place.are_counted = place.are_counted && edge.counts;
+        if (place.next.empty() || place.next.back() != next) place.next.push_back(next);
       }
     }
   }
-  return true;
 }
 
-bool PlainText::add(int32_t state, size_t need, Search& search) {
-  if (!search.known.emplace(key_of(state, need), search.places.size()).second) return true;
-  Place place{.states = {}, .need = need};
-  if (!close(state, place.states)) return false;
-  const Automaton& automaton = machine_.automaton();
-  Room& room = search.room;
-  room.height = std::max(room.height, automaton.heights[static_cast<size_t>(state)]);
-  if (!automaton.characters.empty()) {
-    const int32_t characters = automaton.characters[static_cast<size_t>(state)];
-    room.characters = std::max(room.characters, characters);
-    room.least_characters = std::min(room.least_characters, characters);
+size_t PlainText::place_of(int32_t state, size_t need) {
+  const auto [known, is_new] = known_.emplace(key_of(state, need), places_.size());
+  if (is_new) {
+    Place place{.states = {}, .need = need};
+    place.leaves = !close(state, place.states);
+    place.is_good = !place.leaves;
+    places_.push_back(std::move(place));
   }
-  search.places.push_back(std::move(place));
-  return true;
+  return known->second;
+}
+
+/// Of new places takes all as good, and strikes out those from which some text does not lead to a good one, until none is left
+/// to strike. Of the others that is known: they lead to no new ones.
+void PlainText::settle(size_t first) {
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (size_t i = places_.size(); i-- > first;) {
+      Place& place = places_[i];
+      const bool leaves = place.leaves || std::any_of(place.next.begin(), place.next.end(),
+                                                      [&](size_t next) { return places_[next].leaves; });
+      const bool is_good = place.is_good && !leaves && goes_on(place);
+      changes = changes || leaves != place.leaves || is_good != place.is_good;
+      place.leaves = leaves;
+      place.is_good = is_good;
+    }
+  }
+}
+
+/// What holds in all places that text leads to.
+PlainText::Room PlainText::room_behind(size_t start) const {
+  const Automaton& automaton = machine_.automaton();
+  Room room{.least_characters = automaton.characters.empty() ? 0 : std::numeric_limits<int32_t>::max()};
+  std::vector<size_t> reached = {start};
+  std::vector<bool> seen(places_.size());
+  for (size_t i = 0; i < reached.size(); ++i) {  // grows
+    const Place& place = places_[reached[i]];
+    budget_.charge(1 + std::ssize(place.next));
+    room.are_counted = room.are_counted && place.are_counted;
+    for (const size_t next : place.next) {
+      if (seen[next]) continue;
+      seen[next] = true;
+      reached.push_back(next);
+      const auto state = static_cast<size_t>(places_[next].states.front());
+      room.height = std::max(room.height, automaton.heights[state]);
+      if (automaton.characters.empty()) continue;
+      room.characters = std::max(room.characters, automaton.characters[state]);
+      room.least_characters = std::min(room.least_characters, automaton.characters[state]);
+    }
+  }
+  return room;
 }
 
 /// The states that are reached without a byte, as StackMachine has them. False if the rule may end there, or call another
@@ -139,14 +200,14 @@ bool PlainText::close(int32_t state, std::vector<int32_t>& states) const {
 }
 
 /// Whether each byte that a character may have there leads to a good place.
-bool PlainText::goes_on(const Place& place, const Search& search) const {
+bool PlainText::goes_on(const Place& place) const {
   const Automaton& automaton = machine_.automaton();
   for (const Need& need : needs_[place.need]) {
     std::bitset<256> led;
     for (const int32_t state : place.states) {
       for (const ByteEdge& edge : automaton.states[static_cast<size_t>(state)].bytes) {
         if (!meet(need.bytes, edge)) continue;
-        if (!search.places[search.known.at(key_of(edge.target, need.next))].is_good) continue;
+        if (!places_[known_.at(key_of(edge.target, need.next))].is_good) continue;
         for (int byte = std::max(need.bytes.first, edge.first); byte <= std::min(need.bytes.last, edge.last);
              ++byte)
           led.set(static_cast<size_t>(byte));

@@ -40,27 +40,34 @@ class PlainText {
   };
   /// States that nothing has to be read between, and a part of needs_ that is read from there on.
   struct Place {
-    std::vector<int32_t> states;
+    std::vector<int32_t> states;  // the first is the one that the others are reached from
     size_t need;
-    bool is_good = true;  // all text may follow, as far as is known
-  };
-  struct Search {
-    std::vector<Place> places = {};
-    std::unordered_map<uint64_t, size_t> known = {};  // [state, need]
-    Room room = {};
+    std::vector<size_t> next = {};  // places behind a byte
+    bool are_counted = true;        // the characters that begin there
+    bool is_good = true;            // all text may follow
+    bool leaves = false;            // behind some text the rule may end, or call another one
   };
 
   size_t need_of(std::span<const ByteRange> bytes);
   std::optional<Room> find(FrameIndex frame);
   bool takes_ascii(FrameIndex frame);
-  bool expand(size_t place, Search& search);
-  bool goes_on(const Place& place, const Search& search) const;
+  void explore(size_t first);
+  void expand(size_t index);
+  size_t place_of(int32_t state, size_t need);
+  void settle(size_t first);
+  bool goes_on(const Place& place) const;
   bool close(int32_t state, std::vector<int32_t>& states) const;
-  bool add(int32_t state, size_t need, Search& search);
+  Room room_behind(size_t start) const;
+  static size_t bytes_of(const Place& place);
+  void forget_from(size_t first);
 
   StackMachine& machine_;
   Budget& budget_;
   std::vector<std::vector<Need>> needs_;  // the first of a character, the others of what is left of some
+  std::vector<Place> places_;             // of all frames, as most have some in common
+  std::unordered_map<uint64_t, size_t> known_;  // of a state and a need, but for the frames' own
+  size_t num_bytes_ = 0;                        // of both
+  size_t num_bytes_charged_ = 0;
   std::unordered_map<FrameIndex, std::optional<Room>> found_;
 };
 
