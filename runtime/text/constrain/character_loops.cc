@@ -10,21 +10,25 @@ constexpr size_t kBytesOfLoop = 64;  // of an entry of a hash map, about
 
 }  // namespace
 
-const CharacterLoop& CharacterLoops::of(FrameIndex frame) {
-  const auto known = of_frame_.find(frame);
-  if (known != of_frame_.end()) return *known->second;
+const CharacterLoop& CharacterLoops::of(FrameIndex frame, bool is_even) {
+  std::unordered_map<FrameIndex, const CharacterLoop*>& known_loops = of_frame_[is_even ? 1 : 0];
+  const auto known = known_loops.find(frame);
+  if (known != known_loops.end()) return *known->second;
   Search search{.stay = reading_of(frame).taken};
+  if (is_even) {
+    int32_t characters = 0;
+    for (char32_t code = 0; code < Characters::kNumCodes; ++code) {
+      if (search.stay.has(code)) characters = std::max(characters, machine_.characters(behind(frame, code)));
+    }
+    search.characters = characters;
+    search.stay = taken_by(frame, search);
+  }
   while (!search.stay.empty() && !find(frame, search)) continue;
   if (search.stay.empty()) search.loop = {};
-  budget_.charge_bytes(sizeof(CharacterLoop));
+  budget_.charge_bytes(sizeof(CharacterLoop) + kBytesOfLoop);
   loops_.push_back(search.loop);
-  keep(frame, loops_.back());
+  known_loops.emplace(frame, &loops_.back());
   return loops_.back();
-}
-
-void CharacterLoops::keep(FrameIndex frame, const CharacterLoop& loop) {
-  budget_.charge_bytes(kBytesOfLoop);
-  of_frame_.emplace(frame, &loop);
 }
 
 // ---- What a frame takes
@@ -124,10 +128,11 @@ bool CharacterLoops::find(FrameIndex start, Search& search) {
   std::vector<FrameIndex> level = {start};  // that so many characters lead to, and no fewer
   std::vector<FrameIndex> last_level;
   bool comes_back = false;
+  bool reaches_start = false;
   size_t num_read = 0;  // frames that take all of `stay`
   for (int32_t& most = search.loop.most; most < kMost && num_read < kMostFrames; ++most) {
     if (!are_known(level)) break;
-    const Characters staying = staying_with(level, last_level, search.stay);
+    const Characters staying = staying_with(level, last_level, search);
     if (staying != search.stay) {
       if (2 * staying.size() >= search.stay.size()) {
         search.stay = staying;
@@ -139,6 +144,7 @@ bool CharacterLoops::find(FrameIndex start, Search& search) {
     }
     num_read = search.frames.size();
     last_level = std::exchange(level, next_level(level, search.stay));
+    reaches_start = reaches_start || std::binary_search(level.begin(), level.end(), start);
     comes_back =
         std::erase_if(level, [&](FrameIndex frame) { return !search.seen.insert(frame).second; }) > 0 ||
         comes_back;
@@ -149,18 +155,36 @@ bool CharacterLoops::find(FrameIndex start, Search& search) {
       break;
     }
   }
-  describe(std::span(search.frames).first(num_read), search.loop);
+  const std::span<const FrameIndex> frames = search.frames;
+  describe(frames.first(num_read), reaches_start ? frames : frames.subspan(1), search.loop);
   return true;
 }
 
-/// Of some characters those that all frames of a level take, but for frames that take few of them: of these, those that
-/// do not lead there from the level before.
+/// What a frame makes of one of the characters that it takes.
+FrameIndex CharacterLoops::behind(FrameIndex frame, char32_t code) {
+  return code < ' ' ? reading_of(frame).far[code - Characters::kFar]
+                    : machine_.step(frame, static_cast<uint8_t>(code));
+}
+
+/// The characters that a frame takes and that may be of the loop.
+Characters CharacterLoops::taken_by(FrameIndex frame, const Search& search) {
+  const Characters taken = reading_of(frame).taken;
+  if (!search.characters) return taken;
+  Characters even;
+  for (char32_t code = 0; code < Characters::kNumCodes; ++code) {
+    if (taken.has(code) && machine_.characters(behind(frame, code)) == *search.characters) even.add(code);
+  }
+  return even;
+}
+
+/// Of `stay` those that all frames of a level take, but for frames that take few of them: of these, those that do not lead
+/// there from the level before.
 Characters CharacterLoops::staying_with(std::span<const FrameIndex> level,
-                                        std::span<const FrameIndex> last_level,
-                                        const Characters& characters) {
+                                        std::span<const FrameIndex> last_level, const Search& search) {
+  const Characters& characters = search.stay;
   Characters staying = characters;
   for (const FrameIndex frame : level) {
-    Characters taken = reading_of(frame).taken;
+    Characters taken = taken_by(frame, search);
     taken &= characters;
     if (taken == characters) continue;
     if (2 * taken.size() >= characters.size()) {
@@ -222,17 +246,22 @@ std::vector<FrameIndex> CharacterLoops::next_level(std::span<const FrameIndex> l
   return next;
 }
 
-void CharacterLoops::describe(std::span<const FrameIndex> frames, CharacterLoop& loop) {
-  for (const FrameIndex frame : frames) {
+/// `read` are the frames that take all of `stay`, `reached` those that it leads to.
+void CharacterLoops::describe(std::span<const FrameIndex> read, std::span<const FrameIndex> reached,
+                              CharacterLoop& loop) {
+  for (const FrameIndex frame : read) {
     const Reading& reading = reading_of(frame);
     loop.leave |= reading.taken;
     loop.leave |= reading.other;
     loop.are_counted = loop.are_counted && reading.are_counted;
-    loop.characters = std::max(loop.characters, machine_.characters(frame));
-    loop.height = std::max(loop.height, machine_.height(frame));
   }
   loop.leave.remove(loop.stay);
-  loop.num_frames = static_cast<int32_t>(frames.size());
+  for (const FrameIndex frame : reached) {
+    const int32_t characters = machine_.characters(frame);
+    loop.is_even = loop.is_even && (frame == reached.front() || characters == loop.characters);
+    loop.characters = std::max(loop.characters, characters);
+    loop.height = std::max(loop.height, machine_.height(frame));
+  }
 }
 
 }  // namespace soliton::constrain

@@ -29,9 +29,10 @@ struct CharacterLoop {
   Characters stay = {};
   Characters leave = {};    // of all frames; where it is not exact, but those behind the last of so many
   bool are_counted = true;  // `stay`, in rules whose characters are
-  int32_t num_frames = 0;
-  int32_t characters = 0;  // the most that a frame takes to the end of the rule
-  int32_t height = 0;      // the greatest of a frame, see StackMachine::height()
+  // Of the frames that `stay` leads to:
+  int32_t characters = 0;  // the most that one takes to the end of the rule
+  bool is_even = true;     // all take as many
+  int32_t height = 0;      // the greatest, see StackMachine::height()
 };
 
 /// Of one grammar, each found once. Not for several threads at once. Throws what the budget does, and is then as before.
@@ -41,7 +42,10 @@ class CharacterLoops {
   CharacterLoops(StackMachine& machine, Budget& budget) : machine_(machine), budget_(budget) {}
 
   /// The one that begins at a frame. The reference holds as long as this object.
-  const CharacterLoop& of(FrameIndex frame);
+  const CharacterLoop& of(FrameIndex frame) { return of(frame, false); }
+  /// The same of those characters alone that lead to frames from which the end of the rule is equally far: how many of them a
+  /// count allows is then known exactly.
+  const CharacterLoop& even_of(FrameIndex frame) { return of(frame, true); }
 
  private:
   /// What a frame makes of characters.
@@ -55,29 +59,33 @@ class CharacterLoops {
   };
   /// The frames that are reached by `stay`.
   struct Search {
-    Characters stay;
+    std::optional<int32_t> characters =
+        {};  // that these take to the end of the rule, where all have to take as many
+    Characters stay = {};
     std::vector<FrameIndex> frames = {};
     std::unordered_set<FrameIndex> seen = {};  // the same
     CharacterLoop loop = {};
   };
 
+  const CharacterLoop& of(FrameIndex frame, bool is_even);
   const Reading& reading_of(FrameIndex frame);
   void read_far(FrameIndex frame, Reading& reading);
   bool leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, std::optional<FrameIndex>& to);
   bool find(FrameIndex start, Search& search);
   bool are_known(std::span<const FrameIndex> level);
+  FrameIndex behind(FrameIndex frame, char32_t code);
+  Characters taken_by(FrameIndex frame, const Search& search);
   Characters staying_with(std::span<const FrameIndex> level, std::span<const FrameIndex> last_level,
-                          const Characters& characters);
+                          const Search& search);
   Characters leading_to(FrameIndex to, std::span<const FrameIndex> level, const Characters& characters);
   bool take_none(std::span<const FrameIndex> level, const Characters& characters);
   std::vector<FrameIndex> next_level(std::span<const FrameIndex> level, const Characters& characters);
-  void describe(std::span<const FrameIndex> frames, CharacterLoop& loop);
-  void keep(FrameIndex frame, const CharacterLoop& loop);
+  void describe(std::span<const FrameIndex> read, std::span<const FrameIndex> reached, CharacterLoop& loop);
 
   StackMachine& machine_;
   Budget& budget_;
   std::deque<CharacterLoop> loops_;
-  std::unordered_map<FrameIndex, const CharacterLoop*> of_frame_;
+  std::array<std::unordered_map<FrameIndex, const CharacterLoop*>, 2> of_frame_;  // [even]
   std::unordered_map<FrameIndex, Reading> readings_;
 };
 

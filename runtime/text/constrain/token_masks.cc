@@ -82,9 +82,17 @@ std::optional<int32_t> TokenMasks::plain_room(const Group& group) {
   return std::max(0, most);
 }
 
-/// The loop that begins at a frame: where plain text goes on for ever, whatever the frames are, and else the one that is
-/// found.
-const CharacterLoop& TokenMasks::loop_of(FrameIndex frame) {
+/// The loop that begins where a group is. Where a count may end it, one that this ends exactly.
+const CharacterLoop& TokenMasks::loop_of(const Group& group) {
+  const CharacterLoop& loop = longest_loop_of(group.frame);
+  constexpr auto kLong = static_cast<int32_t>(Vocabulary::kMostPlainCharacters);
+  if (loop.is_even || !machine_.is_counted(group) || room(group, loop) >= std::min(loop.most, kLong))
+    return loop;
+  return loops_.even_of(group.frame);
+}
+
+/// Where plain text goes on for ever, whatever the frames are, and else the one that is found.
+const CharacterLoop& TokenMasks::longest_loop_of(FrameIndex frame) {
   const std::optional<PlainText::Room>& room = plain_text_.of(frame);
   if (!room) return loops_.of(frame);
   const auto known = plain_loops_.find(frame);
@@ -94,7 +102,7 @@ const CharacterLoop& TokenMasks::loop_of(FrameIndex frame) {
   loop.leave = Characters::all();
   loop.leave.remove(loop.stay);
   loop.are_counted = room->are_counted;
-  loop.num_frames = room->least_characters == room->characters ? 1 : 2;
+  loop.is_even = room->least_characters == room->characters;
   loop.characters = room->characters;
   loop.height = room->height;
   budget_.charge_bytes(sizeof(loop));
@@ -117,7 +125,7 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   constexpr int32_t kFewDeepNodes = 500;
   const int32_t depth = node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].depth;
   if (end - node < (depth > 1 ? kFewDeepNodes : kFewNodes)) return false;
-  const CharacterLoop& loop = loop_of(level.lone.frame);
+  const CharacterLoop& loop = loop_of(level.lone);
   const int32_t most = room(level.lone, loop);
   const int needed = machine_.depth(level.lone.below) + loop.height;
   if (most <= 0 || needed > max_depth) return false;
@@ -141,9 +149,8 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   } else {
     set_tokens_going_on_with(tree, loop.stay, first, last, int64_t{depth} + most, mask);
   }
-  // A count that ends a loop of one frame ends it there; where frames differ, it may be a little later.
-  const bool is_counted_exactly = loop.are_counted && (loop.num_frames == 1 || loop.characters == 0);
-  const bool is_exact = loop.is_exact && (most == loop.most || is_counted_exactly);
+  // A count that ends a loop ends it there if all frames are equally far from the end of the rule, and else perhaps later.
+  const bool is_exact = most == loop.most ? loop.is_exact : loop.are_counted && loop.is_even;
   level.loop = &loop;
   level.loop_end = end;
   level.is_in_character = false;

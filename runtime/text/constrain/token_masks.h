@@ -60,7 +60,8 @@ class TokenMasks {
   static bool skips(const Level& level, int32_t index, const Vocabulary::Node& node);
   static bool stays(const Level& before, int32_t index, uint8_t byte, Level& level);
   bool take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level, TokenMask& mask);
-  const CharacterLoop& loop_of(FrameIndex frame);
+  const CharacterLoop& loop_of(const Group& group);
+  const CharacterLoop& longest_loop_of(FrameIndex frame);
   int32_t room(const Group& group, const CharacterLoop& loop) const;
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
   void walk(const Tree& tree, const Stacks& stacks, int32_t start, int max_depth, TokenMask& mask,

@@ -37,6 +37,7 @@ struct Characters {
   static constexpr char32_t kControls = 1;  // of those that JSON's texts never have
   static constexpr char32_t kFar = 2;       // and the next ones, in place of those of Vocabulary::far_text()
   static constexpr char32_t kNumFar = 7;
+  static constexpr char32_t kNumCodes = 128;
 
   std::array<uint64_t, 2> bits = {};
 
@@ -86,7 +87,7 @@ class TokensOfCharacters {
 
  private:
   // [characters][words], none of characters that no token has; the words are a multiple of kWords.
-  std::array<std::vector<uint64_t>, 128> words_;
+  std::array<std::vector<uint64_t>, Characters::kNumCodes> words_;
   size_t num_words_ = 0;
 };
 
