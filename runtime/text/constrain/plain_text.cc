@@ -73,8 +73,10 @@ std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
 }
 
 void PlainText::explore(size_t first) {
-  for (size_t i = first; i < places_.size() && places_.size() - first <= kMostPlaces; ++i)
-    expand(i);  // grows
+  for (size_t i = first; i < places_.size(); ++i) {  // grows
+    if (places_.size() - first > kMostPlaces) return;
+    expand(i);
+  }
   settle(first);
   for (size_t i = first; i < places_.size(); ++i) num_bytes_ += bytes_of(places_[i]);
   if (num_bytes_ > num_bytes_charged_)
