@@ -163,7 +163,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .rows = 8, .sync = SyncMode::kCounter, .num_ctas = 2,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
   .ring_slots = 8, .slot_bytes = 18432, .window = 8, .waiting_window = 8, .kv_window = 8,
-  .prefetch_pages = 16,
+  .prefetch_pages = 0,
   .residual_tiles = 8, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
   .shares_registers = true,

@@ -87,7 +87,7 @@ class RingProducer {
     if (context_.step > 0 && !stopped_) {
       wait_unless_stopped(context_.barrier(BarrierId::kStepRead), (context_.step - 1) & 1,
                           WaitKind::kStepRead, 0, nothing);
-      if constexpr (PageCopies::kBulk) fence_async();
+      if constexpr (PageCopies::kBulk) fence_async_global();
     }
     return !stopped_;
   }

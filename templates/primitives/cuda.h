@@ -287,8 +287,11 @@ SOLITON_DEVICE void fence_device() {
 SOLITON_DEVICE void fence_system() {
   __threadfence_system();
 }
-SOLITON_DEVICE void fence_async() {
-  asm volatile("fence.proxy.async;" ::: "memory");
+SOLITON_DEVICE void fence_async_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+SOLITON_DEVICE void fence_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 }  // namespace soliton

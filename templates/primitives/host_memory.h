@@ -167,8 +167,11 @@ inline void fence_device() {
 inline void fence_system() {
   emulation::fence_system();
 }
-inline void fence_async() {
-  emulation::fence_async();
+inline void fence_async_global() {
+  emulation::fence_async_global();
+}
+inline void fence_async_shared() {
+  emulation::fence_async_shared();
 }
 
 }  // namespace soliton

@@ -14,7 +14,7 @@
 //    fence_system(), or the release of add_release_system(), comes between; so does what is told to another card of
 //    stores to one's own. Accesses of different cards to one address race unless both are of system scope.
 //  - copy_page reads global memory through the asynchronous proxy: what it reads must have been stored before a
-//    fence_device() of the storing thread, and observed by this CTA before fence_async(). Copies of pieces read like
+//    fence_device() of the storing thread, and observed by this CTA before fence_async_global(). Copies of pieces read like
 //    loads of their lane; what they write is there for it after wait_copies(), and for others after what it then does.
 //
 // Contract (T is any trivially copyable type of 2, 4, 8 or 16 bytes, naturally aligned):
@@ -78,8 +78,10 @@
 //   void fence_device();                              orders this thread's earlier stores before its later ones
 //   void fence_system();                              the same for whoever observes the latter from another card, and
 //                                                     for stores to host memory
-//   void fence_async();                               orders observed stores before later copy_page, and this thread's
-//                                                     before products of whoever observes them
+//   void fence_async_global();                        orders observed stores before later copy_page
+//   void fence_async_shared();                        orders this thread's stores to shared memory before products of whoever
+//                                                     observes them, and its accesses there before later copy_page.
+//                                                     Neither waits for copies on their way, as a fence of both would
 //
 //   struct Barrier;                                   8 bytes in shared memory: an mbarrier
 //   void barrier_init(Barrier*, int arrivals); void barrier_init_fence();

@@ -57,7 +57,7 @@ class RowGrouper {
     context_.wait_experts(layer);
     warp_sync();
     bring_lines();
-    fence_async();  // bulk copies come to where the masks are
+    fence_async_shared();  // bulk copies come to where the masks are
   }
 
  private:

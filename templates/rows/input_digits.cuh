@@ -61,7 +61,7 @@ class InputDigits {
   }
   /// All workers have made theirs. Who makes others where these were has met once more meanwhile.
   SOLITON_DEVICE void meet(uint32_t& met) const {
-    fence_async();
+    fence_async_shared();
     context_.meet_workers(met);
   }
 

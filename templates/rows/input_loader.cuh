@@ -148,7 +148,7 @@ class InputLoader {
         if (seen >= target) break;
         spin.go_on(context_.site(WaitKind::kCounter, word, target, seen));
       }
-      if constexpr (InputCopies::kBulk) fence_async();
+      if constexpr (InputCopies::kBulk) fence_async_global();
     }
     barrier_arrive(&context_.barrier(BarrierId::kBegun));
   }

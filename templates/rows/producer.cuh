@@ -98,7 +98,7 @@ class Producer : public ExpertProducer<kPlan> {
     if (pages.count == 0) return true;
     if (!attending_) {
       if (!wait_attending()) return false;
-      fence_async();
+      fence_async_global();
       attending_ = true;
     }
     const char* vector = context_.template workspace<char>(kPlan.vector(kPlan.phases[kPhase].reads).offset) +

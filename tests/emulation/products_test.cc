@@ -39,7 +39,7 @@ void product_kernel(LaunchParams params) {
   auto* b = reinterpret_cast<uint16_t*>(shared_memory());
   const int thread = thread_index();
   for (int i = thread; i < kOperandBytes / 2; i += kThreads) store_shared(b + i, load_global(data->b + i));
-  if (misuse != Misuse::kNoAsyncFence) fence_async();
+  if (misuse != Misuse::kNoAsyncFence) fence_async_shared();
   cta_sync();
   float sums[kSums];
   for (float& sum : sums) sum = 1.0f;
@@ -112,7 +112,8 @@ TEST(Products, WantAFenceBeforeThem) {
 
 TEST(Products, WantAFenceOfTheirOperand) {
   Buffer<Data> data(1);
-  EXPECT_TRUE(contains(run_with(Misuse::kNoAsyncFence, data), "no fence_async of its thread followed"));
+  EXPECT_TRUE(
+      contains(run_with(Misuse::kNoAsyncFence, data), "no fence_async_shared of its thread followed"));
 }
 
 TEST(Products, AreNotThereWithoutCommitOrWait) {
@@ -148,7 +149,7 @@ void two_sets_kernel(LaunchParams params) {
   const int thread = thread_index();
   for (int i = thread; i < kOperandBytes; i += kThreads)
     store_shared(b + i, load_global(data->b + i % (kOperandBytes / 2)));
-  fence_async();
+  fence_async_shared();
   cta_sync();
   float sums[kSums] = {};
   const CoreMatrices first(b);
@@ -201,7 +202,7 @@ void bytes_kernel(LaunchParams params) {
   const int thread = thread_index();
   for (int i = thread; i < kByteRows * 8; i += kThreads)
     store_shared(b + i, load_global(reinterpret_cast<const uint32_t*>(data->b) + i));
-  fence_async();
+  fence_async_shared();
   cta_sync();
   int32_t sums[2][kByteSums];
   for (auto& own : sums) {

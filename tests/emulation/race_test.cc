@@ -77,7 +77,7 @@ void ring_producer(RingShared* shared, RingGlobal* global, const WaitBound& boun
     wait_barrier(&shared->empty[slot], (turn & 1) ^ 1, site, bound);
     if (step == kSteps - 1) {
       wait_barrier(&shared->gate, 0, {WaitKind::kStepRead, 0, 0, 0, 0, 0}, bound);
-      fence_async();
+      fence_async_global();
     }
     barrier_arrive_expect(&shared->full[slot], sizeof shared->pages[slot]);
     copy_page(shared->pages[slot], global->pages[cta_index()][step], sizeof shared->pages[slot],
@@ -263,9 +263,9 @@ TEST(RingFaults, AWaitThatOthersImplyMayBeSkipped) {
 TEST(RingFaults, ADroppedFenceIsARace) {
   for (const CopyPolicy policy : kPolicies) {
     EXPECT_EQ(count_errors({FaultKind::kDropDeviceFence}, "race at global #", kSeeds, policy), kSeeds);
-    EXPECT_EQ(
-        count_errors({FaultKind::kDropAsyncFence}, "copy read reads what no fence_async", kSeeds, policy),
-        kSeeds);
+    EXPECT_EQ(count_errors({FaultKind::kDropAsyncFence}, "copy read reads what no fence_async_global", kSeeds,
+                           policy),
+              kSeeds);
   }
 }
 

@@ -55,8 +55,11 @@ void fence_device() {
 void fence_system() {
   launch->fence_system();
 }
-void fence_async() {
-  launch->fence_async();
+void fence_async_global() {
+  launch->fence_async_global();
+}
+void fence_async_shared() {
+  launch->fence_async_shared();
 }
 void load_wide(Access access, const void* address, void* value, size_t bytes) {
   launch->load_wide(access, address, value, bytes);

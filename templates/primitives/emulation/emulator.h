@@ -26,7 +26,7 @@ enum class FaultKind : int32_t {
   kNone,
   kSkipWait,             // wait_barrier returns at once for waits of kind `wait`
   kDropDeviceFence,      // fence_device does nothing
-  kDropAsyncFence,       // fence_async does nothing
+  kDropAsyncFence,       // fence_async_global does nothing
   kWeakenSystemFence,    // fence_system orders for this card alone
   kWeakenSystemRelease,  // add_release_system releases to this card alone
   kWeakenSystemAccess,   // loads and stores of system scope are of this card's
@@ -211,7 +211,8 @@ void synchronise_cta();
 
 void fence_device();
 void fence_system();
-void fence_async();
+void fence_async_global();
+void fence_async_shared();
 
 void init_barrier(Barrier* barrier, int arrivals);
 void fence_barrier_init();

@@ -262,9 +262,14 @@ void Launch::fence_device() {
   if (checking) races_->fence_device(scheduler_.current().id);
 }
 
-void Launch::fence_async() {
+void Launch::fence_async_global() {
   maybe_preempt();
-  if (checking && !holds(FaultKind::kDropAsyncFence)) races_->fence_async(scheduler_.current().id);
+  if (checking && !holds(FaultKind::kDropAsyncFence)) races_->fence_async_global(scheduler_.current().id);
+}
+
+void Launch::fence_async_shared() {
+  maybe_preempt();
+  if (checking && !holds(FaultKind::kDropAsyncFence)) races_->fence_async_shared(scheduler_.current().id);
 }
 
 }  // namespace soliton::emulation

@@ -131,7 +131,8 @@ class Launch {
   void synchronise_cta();
   void fence_device();
   void fence_system();
-  void fence_async();
+  void fence_async_global();
+  void fence_async_shared();
   void load_wide(Access access, const void* address, void* value, size_t bytes);
   void store_wide(Access access, void* address, const void* value, size_t bytes);
   void land_stores_before();  // what the running thread does next

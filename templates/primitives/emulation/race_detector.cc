@@ -164,10 +164,9 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
 
 bool RaceDetector::is_fenced(const Cell& cell, Race* race) const {
   if (cell.writer < 0 || cell.write_access == Access::kCopyWrite) return true;
-  const SnapshotPointer& fence = threads_[cell.writer].async;
-  if (fence != nullptr && fence->epoch >= cell.write_epoch) return true;
+  if (threads_[cell.writer].fenced_operands >= cell.write_epoch) return true;
   race->before = {cell.writer, cell.write_access};
-  race->reason = "reads what no fence_async of its thread followed:";
+  race->reason = "reads what no fence_async_shared of its thread followed:";
   return false;
 }
 
@@ -304,7 +303,7 @@ bool RaceDetector::copy(int thread, int barrier_ordinal, void* shared, const voi
     const size_t stop = std::min(end, (offset / kBlockBytes + 1) * kBlockBytes);
     race->region = &from.name;
     race->offset = offset;
-    race->reason = in_bulk ? "reads what no fence_async of the issuing thread ordered after"
+    race->reason = in_bulk ? "reads what no fence_async_global of the issuing thread ordered after"
                            : "reads what the issuing thread is not ordered after";
     Block& part = block(from, offset, false);
     if (part.cells == nullptr) {

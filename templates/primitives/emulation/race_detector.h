@@ -10,9 +10,10 @@
 //   add_fenced_system -> load_acquire      passes on S and `reads`
 //   accesses of different cards            are atomic only if both are of system scope
 //   add_relaxed, add_shared                pass on nothing; who reads the sum must be ordered after every addition
-//   fence_async -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
+//   fence_async_global -> copy_page               the copy's source is read with a copy A of `writes`; that of a piece with
 //                                          the thread's own
-//   fence_async -> warpgroup_multiply      an operand in shared memory is read as by any load; who stored it has fenced it
+//   fence_async_shared -> warpgroup_multiply
+//                                          an operand in shared memory is read as by any load; who stored it has fenced it
 //   copy of a piece -> wait_copies         passes on what the copy has written
 //
 // A copy is done by a pseudo-thread: one for every (CTA, barrier ordinal modulo kEnginesPerCta), of pieces one for every
@@ -105,7 +106,8 @@ class RaceDetector {
   void see_copies(int thread, int engine, Epoch epoch);
   void fence_device(int thread);
   void fence_system(int thread);
-  void fence_async(int thread);
+  void fence_async_global(int thread);
+  void fence_async_shared(int thread);
 
  private:
   struct Read {
@@ -142,6 +144,7 @@ class RaceDetector {
     SnapshotPointer fenced;       // F
     SnapshotPointer fenced_wide;  // S
     SnapshotPointer async;        // A
+    Epoch fenced_operands = 0;    // operands of products are fenced that it stored up to this epoch
     uint64_t last_id = 0;         // of what it acquired last
     uint64_t acquired = 0;        // what since the lanes of the warp last had equal clocks; 0: nothing
     std::shared_ptr<const ClockPair> shared;  // its clocks since it had acquired

@@ -43,8 +43,13 @@ void RaceDetector::fence_system(int thread) {
   tick(thread);
 }
 
-void RaceDetector::fence_async(int thread) {
+void RaceDetector::fence_async_global(int thread) {
   threads_[thread].async = snapshot(thread, threads_[thread].clocks.writes);
+  tick(thread);
+}
+
+void RaceDetector::fence_async_shared(int thread) {
+  threads_[thread].fenced_operands = epoch(thread);
   tick(thread);
 }
 
