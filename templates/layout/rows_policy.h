@@ -145,8 +145,9 @@ struct RowsPolicy {
   /// prompt.
   int alike_ctas = 4;
 
-  /// Registers of a worker, where they are shared out. Attention of 256 rows spills a few with fewer.
-  int worker_registers = at_rows(rows, 216, 216, 216, 216, 216, 224);
+  /// Registers of a worker, where they are shared out. With fewer, attention of 256 rows spills a few, and 128 rows of integers
+  /// with heads of 64.
+  int worker_registers = at_rows(rows, 216, 216, 216, 216, 224);
 
   // ---- Attention
 
