@@ -135,6 +135,12 @@ def is_of_attention(each):
             or each[0] == "rows" and each[1] in ("copies", "split", "one CTA") or each[:2] in (("fact", "kv_bits"), ("fact", "head_dim")))
 
 
+def is_of_order(each):
+    """What says who waits for whom."""
+    return (each[0] == "line" and bool(re.match("(rows|one_row|machine|ops)/", each[1]))
+            or each[0] in ("one row", "rows") and each[1] in ("sync", "copies", "shares_registers", "split"))
+
+
 def is_of_sampling(each):
     return (each[0] == "line" and re.match(SAMPLING, each[1]) or each[0] == "cards"
             or each[0] in ("one row", "rows") and each[1] in ("sync", "copies", "one CTA", "many CTAs", "tiles", "split"))
@@ -147,13 +153,10 @@ def is_fact(each):
 GROUPS = {  # of suites, and what of a kernel matters to them
     "like the reference": (["Decode", *TREES, "PromptOfBlocks", "AttentionMatrix"], lambda each: True),
     "trees": (TREES, is_of_attention),
-    "races": (["Race", "TreeRace"], lambda each: True),
+    "races": (["Race", "TreeRace"], is_of_order),
     "verified": (["Verify"], is_fact),
     "rows drawn": (["SampledRow"], is_of_sampling),
     "trees drawn": (["SampledTree"], is_of_sampling),
-    **{suite: ([suite], is_of_attention) for suite in TREES[1:5] + ["TreeRace"]},
-    "bits of trees": (["TreeBits"], lambda each: is_of_attention(each) or
-                      each[0] == "line" and bool(re.match("rows/(expert|pair|group)", each[1]))),
 }
 
 

@@ -1,6 +1,7 @@
 // A device that drives a display: what it decodes is cut into launches, and is what one launch would have decoded.
 #include <numeric>
 
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
 #include "refusals.h"
@@ -58,7 +59,7 @@ void expect_limited(const std::vector<int32_t>& launches) {
   }
 }
 
-class LaunchLimit : public testing::TestWithParam<const char*> {};
+class LaunchLimit : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, LaunchLimit,
                          testing::Values("micro-3", "plain-4-split-counter", "plain-4-split-lanes",
