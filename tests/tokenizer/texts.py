@@ -1,5 +1,6 @@
 """Texts that are hard on tokenizers: every assigned character, and what breaks patterns, merges and decoders."""
 
+import functools
 import math
 import random
 import sys
@@ -19,22 +20,49 @@ WORDS = ("the quick brown fox jumps over lazy dog doesn't WE'RE I'll they've Gr�
 PUNCTUATION = list(".,;:!?'\"()[]{}<>|/\\-_+=*&^%$#@~`…—–“”。、！？《》")
 
 
-def normalizes_alike(text):
-    return normalizers.NFKD().normalize_str(text) == unicodedata.normalize("NFKD", text)
+NFKD = normalizers.NFKD()
+BLOCK = 1024  # codes that the reference normalizes at once
+
+
+def normalize_alike(lines):
+    """For each line, which holds no end of one, whether the reference's normal form is Python's."""
+    if not lines:
+        return []
+    found = NFKD.normalize_str("\n".join(lines)).split("\n")
+    return [line == unicodedata.normalize("NFKD", text) for line, text in zip(found, lines, strict=True)]
+
+
+@functools.cache
+def compared_codes(block):
+    """is_compared() of a block of codes; the end of a line, which has no normal form, is."""
+    first = block * BLOCK
+    compared = [code == ord("\n") for code in range(first, first + BLOCK)]
+    codes = [code for code in range(first, first + BLOCK)
+             if code != ord("\n") and unicodedata.category(chr(code)) not in ("Cn", "Cs")]
+    alone = normalize_alike([chr(code) for code in codes])
+    beside = normalize_alike([f"a\u0345{chr(code)}\u0323{chr(code)}" for code in codes])
+    for code, *alike in zip(codes, alone, beside):
+        compared[code - first] = all(alike)
+    return compared
 
 
 def is_compared(code):
     """Whether the character is assigned, in this Python's version of Unicode, and the reference's normal forms,
     which are Unicode 9's, know it: 171 marks and compatibility characters of later versions are left out."""
-    character = chr(code)
-    if unicodedata.category(character) in ("Cn", "Cs"):
-        return False
-    return normalizes_alike(character) and normalizes_alike(f"a\u0345{character}\u0323{character}")
+    return compared_codes(code // BLOCK)[code % BLOCK]
 
 
-def every_character(most_texts):
-    """Each assigned character outside the private planes between a letter, a digit and a space; at least four a text."""
-    codes = [code for code in range(0xF0000) if is_compared(code) and not 0xE100 <= code < 0xF8FF]
+# Of ideographs and syllables, which are alike, few texts have every IDEOGRAPH_SHARE-th.
+IDEOGRAPHS = [(0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0x17000, 0x18D00), (0x20000, 0x32400)]
+IDEOGRAPH_SHARE = 16
+FEW_TEXTS = 10_000
+
+
+def every_character(most_texts, share):
+    """Each assigned character outside the private planes, of ideographs and syllables one of `share`, between a letter, a
+    digit and a space; at least four a text."""
+    skipped = {code for first, end in IDEOGRAPHS for code in range(first, end) if (code - first) % share != 0}
+    codes = [code for code in range(0xF0000) if code not in skipped and not 0xE100 <= code < 0xF8FF and is_compared(code)]
     per_text = max(4, math.ceil(len(codes) / most_texts))
     return ["".join(f"a{chr(code)}1{chr(code)} " for code in codes[start:start + per_text])
             for start in range(0, len(codes), per_text)]
@@ -80,10 +108,10 @@ def mixed(generator):
 
 
 def hard_texts(count, seed):
-    """`count` texts: every character, in up to half of them, then mixtures."""
+    """`count` texts: every character, in up to half of them, then mixtures. With a small count few ideographs."""
     generator = random.Random(seed)
     texts = ["", " ", "  ", "\n", *TOKENS, *WORDS, *SPACES]
-    texts += every_character(max(1, count // 2))
+    texts += every_character(max(1, count // 2), IDEOGRAPH_SHARE if count < FEW_TEXTS else 1)
     while len(texts) < count:
         texts.append(long_run(generator) if generator.random() < 0.01 else mixed(generator))
     return texts[:count]
