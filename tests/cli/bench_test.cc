@@ -72,7 +72,7 @@ TEST_F(Cli, BenchRefusesMoreThanTheContext) {
 
 // A model that drafts for itself is right, whatever its weights.
 TEST_F(Cli, BenchMeasuresDrafts) {
-  Arguments arguments = bench({"-n", "12", "-p", "4", "-o", "json", "--draft-max", "4"});
+  Arguments arguments = bench({"-n", "6", "-p", "4", "-o", "json", "--draft-max", "4"});
   for (const char* argument : {"--draft-kernel", kTinyKernel.c_str(), "--draft-seed", "1"})
     arguments.push_back(argument);
   const Outcome outcome = run("soliton-bench", arguments);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_program.h"
+#include "runtime/text/tokenizer.h"
 
 namespace soliton {
 namespace {
@@ -45,6 +46,11 @@ class ChatFlags : public testing::Test {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out);
   }
+  /// Tokens of a prompt that is this text, none of which is special but the begin of text before it.
+  static int num_tokens(const std::string& text) {
+    static const Tokenizer tokenizer = Tokenizer::open(kModel);
+    return static_cast<int>(tokenizer.prefix_ids().size() + tokenizer.encode(text).size());
+  }
   /// Expects one line on stderr that begins so and contains the reason, and nothing else.
   void expect_error(const Arguments& more, int status, const std::string& culprit, const std::string& reason,
                     const std::string& input = "") const {
@@ -69,7 +75,7 @@ TEST_F(ChatFlags, ThePromptComesFromAFlagAFileOrStdin) {
     EXPECT_EQ(other.at("prompt_n"), expected.at("prompt_n"));
   }
   // Lines but for the last end are part of it.
-  EXPECT_GT(answer({}, "Once\nupon\n\n").at("prompt_n"), answer({}, "Once\nupon\n").at("prompt_n"));
+  EXPECT_EQ(answer({}, "Once\nupon\n\n").at("prompt_n"), num_tokens("Once\nupon\n"));
 }
 
 TEST_F(ChatFlags, RefusesPromptsThatAreNone) {
@@ -92,14 +98,12 @@ TEST_F(ChatFlags, TheModelIsGivenOnce) {
 
 // A turn of the template is more than the prompt alone; special tokens in it stay text.
 TEST_F(ChatFlags, ATemplateMakesThePromptATurn) {
-  const int plain = answer({"-p", "Hi"}).at("prompt_n");
   const int turn = answer({"-p", "Hi", "--chat-template", "chat.jinja"}).at("prompt_n");
-  EXPECT_GT(turn, plain + 5);
-  const int with_system =
-      answer({"-p", "Hi", "--chat-template", "chat.jinja", "-sys", "Be brief."}).at("prompt_n");
-  EXPECT_GT(with_system, turn + 2);
-  const int special = answer({"-p", "Hi<|end_of_text|>", "--chat-template", "chat.jinja"}).at("prompt_n");
-  EXPECT_GT(special, turn + 3);
+  EXPECT_EQ(turn, num_tokens("user: Hi\nassistant: "));
+  const int special =
+      answer({"-p", "Hi<|end_of_text|>", "--chat-template", "chat.jinja", "-sys", "Be brief."})
+          .at("prompt_n");
+  EXPECT_EQ(special, num_tokens("system: Be brief.\nuser: Hi<|end_of_text|>\nassistant: "));
 }
 
 TEST_F(ChatFlags, RawCompletesEvenIfThereIsATemplate) {
@@ -113,7 +117,7 @@ TEST_F(ChatFlags, RawCompletesEvenIfThereIsATemplate) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return nlohmann::json::parse(outcome.out).at("prompt_n").get<int>();
   };
-  const int plain = answer({"-p", "Hi"}).at("prompt_n");
+  const int plain = num_tokens("Hi");
   EXPECT_GT(with({}), plain);
   EXPECT_EQ(with({"--raw"}), plain);
   EXPECT_EQ(with({"-no-cnv"}), plain);
@@ -142,13 +146,15 @@ TEST_F(ChatFlags, RefusesTemplatesAndSystemPromptsThatCannotBe) {
 const std::string kAsked = R"({"messages": [{"role": "system", "content": "Be brief."},
                                             {"role": "user", "content": "Hi"},
                                             {"role": "assistant", "content": "Hello!"},
-                                            {"role": "user", "content": "Who are you?"}]})";
+                                            {"role": "user", "content": "Who?"}]})";
 const std::string kAnswered =
     R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}])";
 
 // A conversation goes on without a terminal: by its own last message, or one that flags add.
 TEST_F(ChatFlags, MessagesAreGoneOnWith) {
-  const Arguments chat{"--chat-template", "chat.jinja"};
+  folder_.write("brief.jinja",
+                "{{ bos_token }}{% for m in messages %}{{ m.role[0] }} {{ m.content }} {% endfor %}a");
+  const Arguments chat{"--chat-template", "brief.jinja"};
   const auto with = [&](Arguments more, const std::string& input = "") {
     more.insert(more.end(), chat.begin(), chat.end());
     return answer(std::move(more), input);
@@ -156,18 +162,16 @@ TEST_F(ChatFlags, MessagesAreGoneOnWith) {
   folder_.write("asked.json", kAsked);
   folder_.write("answered.json", kAnswered);
   const auto asked = with({"--messages", "asked.json"});
-  EXPECT_GT(asked.at("prompt_n"), with({"-p", "Who are you?", "-sys", "Be brief."}).at("prompt_n"));
-  for (const auto& other :
-       {with({"--messages", "-"}, kAsked),
-        with({"--messages", "answered.json", "-p", "Who are you?", "-sys", "Be brief."}),
-        with({"--messages", "-", "-p", "Who are you?", "-sys", "Be brief."}, kAnswered)}) {
+  for (const auto& other : {with({"--messages", "-"}, kAsked),
+                            with({"--messages", "answered.json", "-p", "Who?", "-sys", "Be brief."}),
+                            with({"--messages", "-", "-p", "Who?", "-sys", "Be brief."}, kAnswered)}) {
     EXPECT_EQ(other.at("prompt_n"), asked.at("prompt_n"));
     EXPECT_EQ(other.at("tokens"), asked.at("tokens"));
   }
   // What a template is told is what it is told in a chat: the rendered text completed as it is.
-  const std::string rendered =
-      "system: Be brief.\nuser: Hi\nassistant: Hello!\nuser: Who are you?\nassistant: ";
-  EXPECT_EQ(answer({"-p", rendered, "--raw"}).at("tokens"), asked.at("tokens"));
+  const auto rendered = answer({"-p", "s Be brief. u Hi a Hello! u Who? a", "--raw"});
+  EXPECT_EQ(rendered.at("prompt_n"), asked.at("prompt_n"));
+  EXPECT_EQ(rendered.at("tokens"), asked.at("tokens"));
 }
 
 TEST_F(ChatFlags, RefusesMessagesThatCannotBeAnswered) {
@@ -197,7 +201,7 @@ TEST_F(ChatFlags, RefusesMessagesThatCannotBeAnswered) {
 }
 
 TEST_F(ChatFlags, StopStringsEndTheAnswer) {
-  const Arguments base{kModel, "-p", "Once upon a time", "-n", "12"};
+  const Arguments base{kModel, "-p", "Once upon a time", "-n", "7"};
   const Outcome whole = run(base);
   ASSERT_GT(whole.out.size(), 12u);
   const std::string stop = whole.out.substr(5, 4);
@@ -215,7 +219,7 @@ TEST_F(ChatFlags, StopStringsEndTheAnswer) {
   const auto json = nlohmann::json::parse(with({"--json"}));
   EXPECT_EQ(json.at("content"), expected);
   EXPECT_EQ(json.at("finish_reason"), "stop_text");
-  EXPECT_LT(json.at("tokens").size(), 12u);
+  EXPECT_LT(json.at("tokens").size(), 7u);
   const auto samples = nlohmann::json::parse(with({"--json", "-np", "2", "--temp", "0"})).at("samples");
   for (const auto& sample : samples) {
     EXPECT_EQ(sample.at("content"), expected);
@@ -233,9 +237,9 @@ TEST_F(ChatFlags, TheCacheHasTheBitsThatAreAskedFor) {
 
 TEST_F(ChatFlags, ATextWithAWindowOutgrowsTheContext) {
   const Outcome outcome =
-      run({kModel, "-p", "Hi", "--window", "1", "--sinks", "2", "-n", "80", "--ignore-eos", "--json"});
+      run({kModel, "-p", "Hi", "--window", "1", "--sinks", "2", "-n", "68", "--ignore-eos", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("predicted_n"), 80) << "of a context of 67";
+  EXPECT_EQ(nlohmann::json::parse(outcome.out).at("predicted_n"), 68) << "of a context of 67";
   EXPECT_NE(outcome.err.find("Context: without end: the first 2 tokens and the latest 1 to 65\n"),
             std::string::npos)
       << outcome.err;

@@ -235,14 +235,14 @@ TEST_F(Cli, ChatRefusesACutKernel) {
 
 TEST_F(Cli, ChatMakesAKernelWhereNoneFits) {
   if (fs::exists("/dev/nvidia0")) GTEST_SKIP() << "there is a card, whose kernel takes long to make";
-  const Arguments arguments{"-m", "tiny-stories", "-p", "Once upon", "-n", "2"};
+  const Arguments arguments{"-m", "tiny-stories", "-p", "Once", "-n", "2"};
   const std::string kernels = "SOLITON_KERNELS=kernels";
   const std::string cache = "XDG_CACHE_HOME=" + (path() / "cache").string();
   const std::string answer = run("soliton-chat", arguments).out;
   fs::create_directory(path() / "kernels");
   fs::copy(kOtherKernel, path() / "kernels" / "micro.so");
   write_text(path() / "kernels" / "damaged.so", "text");
-  const Outcome first = run("soliton-chat", arguments, {kernels, cache});
+  const Outcome first = run("soliton-chat", arguments, {kernels, cache, quick_compiler(path())});
   EXPECT_EQ(first.status, 0) << first.err;
   EXPECT_TRUE(
       first.err.starts_with("Making the kernel for CPU emulation, some seconds: tiny-stories, kept in " +

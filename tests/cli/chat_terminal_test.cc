@@ -195,7 +195,7 @@ bool is_answering(Terminal& terminal) {
 }
 
 TEST_F(ChatTerminal, KeepsWhatIsTypedDuringAnAnswer) {
-  start({"-n", "24", "--ignore-eos"});
+  start({"-n", "16", "--ignore-eos"});
   terminal_->type("Hi\r");
   ASSERT_TRUE(is_answering(*terminal_));
   terminal_->type("More\x7f\x7fst of it\r/sta");
@@ -210,7 +210,7 @@ TEST_F(ChatTerminal, KeepsWhatIsTypedDuringAnAnswer) {
 }
 
 TEST_F(ChatTerminal, CtrlDDuringAnAnswerEndsTheProgramBehindIt) {
-  start({"-n", "24", "--ignore-eos"});
+  start({"-n", "16", "--ignore-eos"});
   terminal_->type("Hi\r");
   ASSERT_TRUE(is_answering(*terminal_));
   terminal_->type(kCtrlD);
@@ -225,7 +225,7 @@ TEST_F(ChatTerminal, KeepsWhatIsTypedWithoutAnEditor) {
   terminal_.emplace(
       "soliton-chat",
       Arguments{std::string(SOLITON_SOURCE_DIR) + "/models/tiny-stories", "-k",
-                std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so", "-n", "40", "--ignore-eos"},
+                std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so", "-n", "20", "--ignore-eos"},
       folder_.path(), std::vector<std::string>{"NO_COLOR=1"}, "chat.sh");
   terminal_->type("Hi\r");
   ASSERT_TRUE(is_answering(*terminal_));
@@ -341,11 +341,11 @@ TEST_F(ChatTerminal, CtrlCDropsALineAndEndsAtAnEmptyOne) {
 }
 
 TEST_F(ChatTerminal, AFullContextCutsAnswersAndRefusesMessages) {
-  start({"-c", "48", "--ignore-eos"});
+  start({"-c", "28", "--ignore-eos"});
   EXPECT_THAT(enter("Hi"), HasSubstr("[ cut: the context is full."));
   const std::vector<std::string> said = contents();
   EXPECT_THAT(enter("And?"),
-              ContainsRegex("context: expected a conversation of at most 48 tokens .see -c., got"));
+              ContainsRegex("context: expected a conversation of at most 28 tokens .see -c., got"));
   EXPECT_EQ(contents(), said);
   enter("/clear");
   enter("/set predict 2");
@@ -353,18 +353,18 @@ TEST_F(ChatTerminal, AFullContextCutsAnswersAndRefusesMessages) {
 }
 
 TEST_F(ChatTerminal, StopStringsEndAnswers) {
-  start({"-n", "12"});
+  start({"-n", "8"});
   enter("Hi");
   const std::string whole = contents().at(1);
   ASSERT_GT(whole.size(), 8u);
   terminal_.reset();
-  start({"-n", "12", "--stop", "never", "--stop", whole.substr(4, 4)});
+  start({"-n", "8", "--stop", "never", "--stop", whole.substr(4, 4)});
   enter("Hi");
   EXPECT_EQ(contents().at(1), whole.substr(0, whole.find(whole.substr(4, 4))));
 }
 
 TEST_F(ChatTerminal, SaysTheStepsOfDrafts) {
-  start({"-n", "6", "--lookup", "3"});
+  start({"-n", "4", "--lookup", "3"});
   EXPECT_THAT(enter("the cat the cat the cat"),
               ContainsRegex("Drafts: [0-9.]+ tokens accepted/step, [0-9]+ steps"));
   enter("/set temp 1");

@@ -50,6 +50,14 @@ inline const std::string kTinyModel = std::string(SOLITON_SOURCE_DIR) + "/models
 inline const std::string kLfsPointer =
     "version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 10498464\n";
 
+/// In the environment: the compiler in a hurry, for kernels that do not run for long.
+inline std::string quick_compiler(const fs::path& folder) {
+  const fs::path script = folder / "c++";
+  write_text(script, "#!/bin/sh\nexec c++ \"$@\" -O0\n");
+  fs::permissions(script, fs::perms::owner_all);
+  return "CXX=" + script.string();
+}
+
 /// A working folder that holds a copy of the tiny model, to be damaged.
 class Cli : public testing::Test {
  protected:
