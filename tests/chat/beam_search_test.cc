@@ -127,9 +127,11 @@ INSTANTIATE_TEST_SUITE_P(Models, BeamsOfATinyModel, testing::Values("tiny-storie
                          });
 
 TEST_P(BeamsOfATinyModel, EqualTransformers) {
-  const int kShort = GetParam() == std::string("tiny-stories") ? 40 : 24;  // tokens
+  const bool is_mixture = GetParam() != std::string("tiny-stories");
+  const int kShort = is_mixture ? 24 : 40;  // tokens
   for (const GoldenSearch& golden : golden_searches(GetParam())) {
     if (golden.request.max_tokens > kShort && !long_tests()) continue;
+    if (golden.request.num_beams == 2 && !is_mixture && !long_tests()) continue;  // as the mixture's
     SCOPED_TRACE(testing::Message() << golden.request.num_beams << " beams, length penalty "
                                     << golden.request.length_penalty);
     const BeamResult result = search(golden);
