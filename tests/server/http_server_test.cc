@@ -118,7 +118,7 @@ TEST_F(HttpServerTest, TooManyConnectionsAreRefused) {
 
 // Those that have waited longest lose their places.
 TEST_F(HttpServerTest, IdleConnectionsGiveWay) {
-  serve(echo, {.connections = 8});
+  serve(echo, {.connections = 8, .body = 1000ms});
   std::vector<HttpClient> idle;
   for (int i = 0; i < 40; ++i) {
     idle.emplace_back(port());
