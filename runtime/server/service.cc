@@ -228,11 +228,12 @@ void Service::check_token(const std::string& param, int32_t token) const {
                  param);
 }
 
-std::vector<int32_t> Service::prompt_of(const std::string& text, bool adds_special) const {
+std::vector<int32_t> Service::prompt_of(const std::string& text, bool adds_special,
+                                        bool parses_special) const {
   check_reads_text("prompt");
   std::vector<int32_t> tokens;
   if (adds_special) tokens.assign(text_.tokenizer.prefix_ids().begin(), text_.tokenizer.prefix_ids().end());
-  const std::vector<int> own = text_.tokenizer.encode(text);
+  const std::vector<int> own = text_.tokenizer.encode(text, parses_special);
   tokens.insert(tokens.end(), own.begin(), own.end());
   return tokens;
 }

@@ -91,8 +91,10 @@ class Service {
   };
   /// That of a chat. Throws ApiError.
   Prompt render(const ApiRequest& request) const;
-  /// The tokens of a text, and those that stand before all texts if wanted. Throws ApiError where the model reads none.
-  std::vector<int32_t> prompt_of(const std::string& text, bool adds_special) const;
+  /// The tokens of a text, and those that stand before all texts if wanted; `parses_special`: special tokens in the text are
+  /// tokens, and no text. Throws ApiError where the model reads none.
+  std::vector<int32_t> prompt_of(const std::string& text, bool adds_special,
+                                 bool parses_special = false) const;
   /// What there is to a request's answer. Throws ApiError.
   CompletionSetup setup(ApiRequest request) const;
   /// Throws ApiError where the model has no chats, or none of functions.

@@ -3,7 +3,7 @@
 
     make_log_likelihoods.py   writes tests/goldens/log-likelihoods.json
 
-A toy task of questions with several continuations, on models/tiny-stories. Requests are those that lm-eval 0.4.13 sends by
+Of the toy task, on models/tiny-stories. Requests are those that lm-eval 0.4.13 sends by
 its model `local-completions`: prompts of token ids, context and continuation one behind the other, so many at a time, echoed
 with the logprobs of one token each, and one token behind them, which it forgets. Blanks at the end of a context belong to the
 continuation, as there. The last request has max_tokens 0, which other evaluations send. What the answers should say of each
@@ -17,17 +17,11 @@ import make_goldens
 import tokenizers
 import torch
 import transformers
+from toy_task import TASK
 
 MODEL = "models/tiny-stories"
 BATCH = 4
 SEED = 1234  # lm-eval's, on which greedy tokens do not depend
-TASK = [
-    ("Once upon a time, a little girl named Mia had a ", ["red ball.", "red mountain of the sea.", "dog", "silver toy boat."]),
-    ("Once upon a time", [", a small girl lived in the meadow.", ", a small girl lived in the castle."]),
-    ("The sky turned black and the wind grew", [" wild.", " cheese."]),
-    ("Tom was sad because", [" he lost his kite.", " he could not find his kite"]),
-    ("Then someone knocked. It was", [" Oscar, a patient tailor who lived next door.", " a"]),
-]
 
 
 def pairs(tokenizer):

@@ -3,7 +3,9 @@
 
 #include <limits>
 
+#include "long_tests.h"
 #include "models/strict_json.h"
+#include "server/clients_fixture.h"
 #include "server/program_fixture.h"
 
 namespace soliton {
@@ -31,17 +33,23 @@ Score score_of(const json& choice, size_t context_tokens, size_t prompt_tokens) 
   return score;
 }
 
+class LogLikelihoods : public ServerProgram {
+ protected:
+  void serve(const std::filesystem::path& model) {
+    process_.emplace("soliton-server",
+                     std::vector<std::string>{model, "-k", SOLITON_KERNELS "/tiny-stories-cpu.so", "-c",
+                                              "256", "--port", "0"},
+                     folder_.path());
+    wait_until_it_serves(model.filename());
+  }
+};
+
 // Sums of up to ten logprobs; keys and values are f16 here. 5e-3 have been seen.
-TEST_F(ServerProgram, LogLikelihoodsAreThoseOfTransformers) {
+TEST_F(LogLikelihoods, AreThoseOfTransformers) {
   constexpr double kTolerance = 2e-2;
   const std::filesystem::path source = SOLITON_SOURCE_DIR;
   const json golden = read_json(source / "tests" / "goldens" / "log-likelihoods.json");
-  process_.emplace(
-      "soliton-server",
-      std::vector<std::string>{source / golden.at("model").get<std::string>(), "-k",
-                               SOLITON_KERNELS "/tiny-stories-cpu.so", "-c", "256", "--port", "0"},
-      folder_.path());
-  wait_until_it_serves("tiny-stories");
+  serve(source / golden.at("model").get<std::string>());
   int num_greedy = 0;
   double worst = 0;
   for (const json& request : golden.at("requests")) {
@@ -67,6 +75,17 @@ TEST_F(ServerProgram, LogLikelihoodsAreThoseOfTransformers) {
   RecordProperty("max_difference", fmt::format("{:.3g}", worst));
   process_->signal(SIGTERM);
   EXPECT_EQ(process_->wait().status, 0);
+}
+
+TEST_F(LogLikelihoods, OfLmEvalAreThoseOfTransformers) {
+  if (!long_tests()) GTEST_SKIP() << "skipped: only in long runs (SOLITON_LONG_TESTS=1)";
+  serve(SOLITON_SOURCE_DIR "/models/tiny-stories");
+  const auto [status, output] =
+      shell(python() + " -B -W ignore " SOLITON_SOURCE_DIR "/tests/server/lm_eval_client.py " +
+            std::to_string(port_));
+  constexpr int kSkipped = 77;
+  if (status == kSkipped || status == kNoProgram) GTEST_SKIP() << output;
+  EXPECT_EQ(status, 0) << output;
 }
 
 }  // namespace

@@ -234,6 +234,13 @@ TEST_F(ServiceTest, TellsOfItself) {
   const json tokens = post("/tokenize", {{"content", "a b"}}).json();
   EXPECT_EQ(tokens["tokens"], json(text_->tokenizer.encode("a b")));
   EXPECT_EQ(tokens["count"], 3);
+  for (const char* name : {"content", "prompt"}) {
+    json text = {{name, "</s>a<s>"}, {"add_special_tokens", false}};
+    EXPECT_EQ(post("/tokenize", text).json()["tokens"], json(text_->tokenizer.encode("</s>a<s>", true))) << name;
+    text["parse_special"] = false;
+    EXPECT_EQ(post("/tokenize", text).json()["tokens"], json(text_->tokenizer.encode("</s>a<s>"))) << name;
+  }
+  EXPECT_EQ(post("/tokenize", {{"content", "a"}, {"parse_special", 1}}).status, 400);
   EXPECT_EQ(post("/detokenize", {{"tokens", tokens["tokens"]}}).json()["content"], "a b");
   EXPECT_EQ(post("/detokenize", {{"tokens", {-1}}}).status, 400);
   const json messages = json::array({{{"role", "user"}, {"content", "a"}}});

@@ -7,20 +7,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The token that is written so, and stands for no text. Else a text never becomes such tokens; but clients of vLLM's ask what
-/// tokenizer_info's are.
-std::optional<int32_t> special_token(const Service& service, const std::string& text) {
-  constexpr size_t kMostBytes = 256;
-  if (!service.text().reads_text || text.size() > kMostBytes) return std::nullopt;
-  const Tokenizer& tokenizer = service.text().tokenizer;
-  const std::vector<int> ids = tokenizer.encode(text, true);
-  const bool is_one = ids.size() == 1 && tokenizer.is_special(ids[0]) && tokenizer.piece(ids[0]) == text;
-  return is_one ? std::optional<int32_t>(ids[0]) : std::nullopt;
-}
-
 /// A text or messages, by whichever name.
 std::vector<int32_t> tokens_of(const Service& service, const JsonView& body, const std::string& text) {
-  for (const char* name : {"add_special", "add_special_tokens"}) {  // also where they say nothing
+  for (const char* name : {"add_special", "add_special_tokens", "parse_special"}) {  // also where they say nothing
     if (!body[name].is_null()) body[name].boolean();
   }
   for (const char* name : {"content", "prompt"}) {
@@ -31,10 +20,9 @@ std::vector<int32_t> tokens_of(const Service& service, const JsonView& body, con
   const bool is_content = !body["content"].is_null();
   const JsonView flag = body[is_content ? "add_special" : "add_special_tokens"];
   const bool adds_special = flag.is_null() ? !is_content : flag.boolean();
-  const std::string& given = body[is_content ? "content" : "prompt"].string();
-  if (const std::optional<int32_t> special = special_token(service, given); special && !is_content)
-    return {*special};
-  return service.prompt_of(given, adds_special);
+  const JsonView parses = body["parse_special"];
+  return service.prompt_of(body[is_content ? "content" : "prompt"].string(), adds_special,
+                           parses.is_null() || parses.boolean());
 }
 
 bool is_set(const JsonView& flag) {
@@ -43,7 +31,8 @@ bool is_set(const JsonView& flag) {
 
 }  // namespace
 
-/// Text by llama.cpp's names ("content", "add_special") or vLLM's ("prompt", "add_special_tokens"), or messages.
+/// Text by llama.cpp's names ("content", "add_special") or vLLM's ("prompt", "add_special_tokens"), or messages. Special tokens
+/// in a text are taken for such, as there, unless "parse_special" is false: no answer follows.
 HttpReply answer_tokenize(Service& service, const HttpRequest& request, const HttpHeaders&) {
   try {
     const nlohmann::json document = parse_body(request.body);
