@@ -90,7 +90,7 @@ constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& pl
 /// Nanoseconds between two pages that a CTA brings into L2 while its ring is full: of the card's rate only a share, so
 /// that the vectors that everyone waits for get through.
 constexpr uint32_t prefetch_ns(const Descriptor& kernel, const TreeCosts& costs) {
-  constexpr double kShare = 0.65;
+  constexpr double kShare = 0.8;
   return static_cast<uint32_t>(1e9 * kernel.num_ctas * kPageBytes / (costs.read_bytes_per_s * kShare) + 0.5);
 }
 

@@ -147,18 +147,18 @@ TEST(KernelPlan, BarriersOfASetStandInTurn) {
   EXPECT_EQ(plan.barrier_offset(3), first + 16 * plan.ring_slots + 8 * plan.tile_slots);
 }
 
-// 128 CTAs take 2 MiB a round. A card of 4.6e12 bytes a second has them 2.99e12 for it.
+// 128 CTAs take 2 MiB a round. A card of 4.6e12 bytes a second has them 3.68e12 for it.
 TEST(KernelPlan, PagesAreBroughtAheadAtAShareOfTheCardsRate) {
   constexpr auto kNs = [](int num_ctas, double rate) {
     Descriptor kernel{};
     kernel.num_ctas = num_ctas;
     return prefetch_ns(kernel, {.read_bytes_per_s = rate});
   };
-  static_assert(kNs(128, 4.6e12) == 701);
-  static_assert(kNs(128, 2.3e12) == 1403);
-  static_assert(kNs(64, 4.6e12) == 351);
-  static_assert(kNs(4, 1e9) == 100825);  // the emulation's card of 4 CTAs
-  EXPECT_EQ(kNs(132, 4.6e12), 723u);
+  static_assert(kNs(128, 4.6e12) == 570);
+  static_assert(kNs(128, 2.3e12) == 1140);
+  static_assert(kNs(64, 4.6e12) == 285);
+  static_assert(kNs(4, 1e9) == 81920);  // the emulation's card of 4 CTAs
+  EXPECT_EQ(kNs(132, 4.6e12), 588u);
 }
 
 TEST(KernelPlan, DescriptorsSayWhatTheKernelNeeds) {
