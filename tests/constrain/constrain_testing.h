@@ -60,10 +60,14 @@ inline const TinyVocabulary& tiny() {
 }
 
 inline std::vector<int> tokens_of(std::span<const uint32_t> mask) {
-  std::vector<int> tokens;
-  for (size_t i = 0; i < mask.size(); ++i) {
-    for (uint32_t word = mask[i]; word != 0; word &= word - 1)
-      tokens.push_back(static_cast<int>(i) * kMaskBits + std::countr_zero(word));
+  int count = 0;
+  for (const uint32_t word : mask) count += std::popcount(word);
+  std::vector<int> tokens(static_cast<size_t>(count));
+  int* next = tokens.data();
+  int first = 0;  // token of the word
+  for (const uint32_t all : mask) {
+    for (uint32_t word = all; word != 0; word &= word - 1) *next++ = first + __builtin_ctz(word);
+    first += kMaskBits;
   }
   return tokens;
 }

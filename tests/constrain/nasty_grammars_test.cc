@@ -225,7 +225,7 @@ TEST_P(NastyGrammars, CostLittleOrAreRefused) {
   const Nasty& nasty = nasty_grammars()[GetParam()];
   const double began = processor_seconds();
   double slowest = 0;
-  const std::string error = error_of([&] { follow(nasty.make, long_tests() ? 100 : 10, slowest); });
+  const std::string error = error_of([&] { follow(nasty.make, long_tests() ? 100 : 5, slowest); });
   const double whole = processor_seconds() - began;
   fmt::print("{}: {:.3f} s, slowest step {:.3f} s: {}\n", nasty.name, whole, slowest, error);
   EXPECT_TRUE(error == "no error" || error.starts_with("7 ") || error.starts_with("4 ")) << error;

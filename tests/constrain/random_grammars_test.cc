@@ -153,7 +153,7 @@ void compare_masks(TokenConstraint walk, int size, std::mt19937& random) {
 TEST(RandomGrammars, TakeWhatASearchFinds) {
   const std::vector<std::string> texts = short_texts(6);
   const auto vocabulary = byte_vocabulary({"aa", "ab", "ba", "abc", "bab", "aaaa", "ca", "bb"});
-  const int num_grammars = long_tests() ? 20'000 : 200;
+  const int num_grammars = long_tests() ? 20'000 : 120;
   int num_compared = 0;
   int num_taken = 0;
   for (int seed = 0; seed < num_grammars && !testing::Test::HasFailure(); ++seed) {

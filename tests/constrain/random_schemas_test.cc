@@ -417,7 +417,7 @@ class KeywordWriter {
 };
 
 TEST(RandomSchemas, EveryAnswerFitsAllKeywords) {
-  const int num_schemas = long_tests() ? 5000 : 300;
+  const int num_schemas = long_tests() ? 5000 : 200;
   Cases cases;
   for (int i = 0; i < num_schemas; ++i) cases.add(KeywordWriter(static_cast<uint32_t>(i)).schema());
   cases.check(num_schemas / 3);
