@@ -208,7 +208,7 @@ TEST(PromptLookup, KeepsToTheLimit) {
 }
 
 TEST(PromptLookup, ProposesAsANaiveSearchDoes) {
-  for (unsigned seed = 0; seed < (long_tests() ? 6000 : 2000); ++seed) {
+  for (unsigned seed = 0; seed < (long_tests() ? 6000 : 1200); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };

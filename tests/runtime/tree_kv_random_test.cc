@@ -116,8 +116,8 @@ TEST_P(KvTreeWindows, ReachTheirTokens) {
     expect_tokens(GetParam(), 6, test);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeRandom, testing::Range(0, long_tests() ? 50 : 10));
-INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeWindows, testing::Range(0, long_tests() ? 12 : 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeRandom, testing::Range(0, long_tests() ? 50 : 6));
+INSTANTIATE_TEST_SUITE_P(Seeds, KvTreeWindows, testing::Range(0, long_tests() ? 12 : 4));
 
 }  // namespace
 }  // namespace soliton
