@@ -213,8 +213,8 @@ struct PlanPolicy {
   int window = warpgroups ? at_rows(rows, 0, 8, 8, 8, 8) : 0;
   int further_window = at_rows(rows, 0, 0, 1, 1, 1);
   /// Pages brought into L2 while the ring is full. With many rows L2 is busy with activations. Measured: 4123 -> 4092 for 8
-  /// rows; 32 rows would take 5156 instead of 5001; 8 rows of 4 bits by warpgroups on an H100, 2435 with 6, 9 or 16 and with
-  /// none. Experts' come by loops that bring none.
+  /// rows; 32 rows would take 5156 instead of 5001; 8 rows of 4 bits by warpgroups on an H100, 2435 with 16 and with none.
+  /// Experts' come by loops that bring none.
   int prefetch_pages = gathers || warpgroups ? 0 : at_rows(rows, 16, 16, 0, 0, 0);
   /// Sums cost more where threads finish more than one row.
   SliceCosts slices = {.sum_byte = at_rows(rows, 4, 4, 4, 4, 5)};
