@@ -25,7 +25,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   template <WeightFormat kFormat, int kGroups>
   SOLITON_DEVICE void add_integers(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                    const TileBlock& block, int count,
-                                   float (&sums)[kGroups][kBlockRows<kPlan> / 2]) {
+                                   float (&sums)[kGroups][Base::kMmaRows / 2]) {
     if constexpr (kRowsShape.slot_chunks > 1) {
       add_scaled_chunks<kFormat>(stream, phase, block, sums);
     } else if constexpr (kRowsShape.scales_first) {
@@ -49,7 +49,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
 
  private:
   template <WeightFormat kFormat>
-  SOLITON_DEVICE void add_slot(float (&sums)[kBlockRows<kPlan> / 2], const unsigned char* slot, int tile,
+  SOLITON_DEVICE void add_slot(float (&sums)[Base::kMmaRows / 2], const unsigned char* slot, int tile,
                                int steps,
                                const CoreMatrices (&input)[IntegerSteps<kPlan, kFormat>::kChunks]) const {
     using Steps = IntegerSteps<kPlan, kFormat>;
@@ -62,12 +62,12 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     for (int i = 0; i < Steps::kSteps; ++i) loaded[i] = Steps::load(slot, tile, i, steps, context_.lane);
     const bool pairs = steps > 1;
     constexpr int kPlaces = kRowsShape.product_sets;
-    float products[kPlaces][kBlockRows<kPlan> / 2];
+    float products[kPlaces][Base::kMmaRows / 2];
     RowScales scales[kPlaces];
     typename Steps::Strip batches[2][kBatchSteps];
     const auto take = [&](int set) {
       SOLITON_UNROLL
-      for (int i = 0; i < kBlockRows<kPlan> / 2; ++i)
+      for (int i = 0; i < Base::kMmaRows / 2; ++i)
         sums[i] += scales[set % kPlaces].scale[i / 2 % 2] * products[set % kPlaces][i];
     };
     SOLITON_UNROLL
@@ -76,7 +76,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       const int first = i % kBatches * kBatchSteps;
       const int set = i / kSetBatches;
       const bool begins = i % kSetBatches == 0;
-      float(&own)[kBlockRows<kPlan> / 2] = products[set % kPlaces];
+      float(&own)[Base::kMmaRows / 2] = products[set % kPlaces];
       const RowScales scale = row_scales<kFormat>(loaded[first].scales[strip]);
       if (i > 1) warpgroup_wait_but_last();
       SOLITON_UNROLL
@@ -119,7 +119,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   /// While a strip is multiplied, the next is made, and what the one behind it is made of is loaded.
   template <WeightFormat kFormat, int kGroups>
   SOLITON_DEVICE void add_scaled(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
-                                 int count, float (&sums)[kGroups][kBlockRows<kPlan> / 2]) {
+                                 int count, float (&sums)[kGroups][Base::kMmaRows / 2]) {
     using Steps = IntegerSteps<kPlan, kFormat>;
     constexpr int kChunkSteps = Steps::kChunkSteps;
     typename Steps::Strip strips[kStrips];
@@ -172,7 +172,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   /// on their way.
   template <WeightFormat kFormat>
   SOLITON_DEVICE void add_scaled_chunks(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                        const TileBlock& block, float (&sums)[1][kBlockRows<kPlan> / 2]) {
+                                        const TileBlock& block, float (&sums)[1][Base::kMmaRows / 2]) {
     using Steps = IntegerSteps<kPlan, kFormat>;
     static_assert(Steps::kChunkSteps == 1 && Base::kMostGroups == 1);
     typename Steps::Strip strips[kStrips];

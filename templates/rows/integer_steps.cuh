@@ -82,8 +82,8 @@ struct IntegerSteps {
   /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
   /// pages whose units have one step (no `pairs`).
   static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
-    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kColumnBlock * kBlockRows<kPlan> *
-           2;
+    constexpr int kBlockBytes = kColumnBlock * kBlockRows<kPlan> * kShape<kPlan>.parts * 2;
+    return (pairs ? step + strip * kChunkSteps : step * kStrips + strip) * kBlockBytes;
   }
 
  private:
