@@ -251,7 +251,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 8, .slot_bytes = 16896, .window = 8, .waiting_window = 8, .kv_window = 8,
+  .ring_slots = 8, .slot_bytes = 16896, .window = 3, .waiting_window = 3, .kv_window = 3,
   .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 65,
   .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,

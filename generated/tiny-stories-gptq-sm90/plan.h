@@ -225,7 +225,7 @@ constexpr KernelPlan kDecodeRows16Numbers{
   .vectors = kDecodeRows16Vectors, .num_vectors = 7,
   .rows = 16, .sync = SyncMode::kCounter, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 6, .slot_bytes = 18432, .window = 6, .waiting_window = 6, .kv_window = 6,
+  .ring_slots = 6, .slot_bytes = 18432, .window = 3, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 13,
   .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,

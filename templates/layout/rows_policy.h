@@ -210,8 +210,9 @@ struct PlanPolicy {
   int query_tiles = warpgroups || gathers ? 8 : 12;
   /// Pages in flight: of pieces of four tiles, which take longer; or 0 for the card's, and some more where activations come
   /// out of L2 too and take their share. Measured: 6 or 7 take 64 rows 4 to 5% longer. Fewer rows wait for what other CTAs put
-  /// down, and for a fence, behind what is in flight: 8 rows of 4 bits on an H100, 2392 with 8 pages, 2337 with 4, 2303 with 3.
-  int window = warpgroups ? at_rows(rows, 0, 8, 8, 8, 8) : 0;
+  /// down, and for a fence, behind what is in flight: 8 rows of 4 bits on an H100, 2392 with 8 pages, 2337 with 4, 2303 with 3; 16
+  /// rows 2520, 2466 and 2440; 32 rows would take 3015 with 3 instead of 2950.
+  int window = warpgroups ? at_rows(rows, 0, 0, 8, 8, 8) : 0;
   int further_window = at_rows(rows, 0, 0, 1, 1, 1);
   /// Pages brought into L2 while the ring is full. With many rows L2 is busy with activations. Measured: 4123 -> 4092 for 8
   /// rows; 32 rows would take 5156 instead of 5001; 8 rows of 4 bits by warpgroups on an H100, 2435 with 16 and with none.
