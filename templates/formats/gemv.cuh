@@ -12,8 +12,7 @@ constexpr int kXColumnBytes = 4;  // of a column of x in shared memory, in any f
 struct GemvPage {
   const unsigned char* x;  // of the page's columns
   const unsigned char* page;
-  int32_t* input_sums;  // of digits [unit][step][4]: what the lanes of a quad have as the sum of x
-  bool is_first_tile;   // which writes input_sums
+  const int32_t* input_sums;  // of digits [unit][step][4]: what the lanes of a quad have as the sum of x
   int warp;
   int lane;
   float up;  // InputScale::up of the digits
@@ -22,7 +21,8 @@ struct GemvPage {
 /// Each format has:
 ///   Sums                                          what a lane adds up of a tile; rows(): of rows lane / 4 and lane / 4 + 8
 ///   column<kWarps, kColumns>(begin, warp, group)  of 4 neighbouring columns of the warp's the first, in a page from `begin` on
-///   store<kWarps, kColumns>(x, group, within, v, down)  puts down such a group, the page's `within` and x's `group`
+///   store<kWarps, kColumns>(x, group, within, v, down)  puts down such a group, the page's `within` and x's `group`; digits,
+///                                                 if they are there, and returns what of their sum is theirs
 ///   multiply<kWarps, kColumns>(GemvPage, sums)    adds products, if it has scales; else
 ///   multiply_block(sums, block, weights, x, lane) those of 32 columns; and for several rows
 ///   load(weights, lane)                           has them as bf16

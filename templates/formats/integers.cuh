@@ -15,6 +15,12 @@
 
 namespace soliton {
 
+/// A sum of values that are digits: of the lower two, and of the third.
+struct DigitSum {
+  int32_t low;
+  int32_t high;
+};
+
 /// Which columns of a page of `kColumns` columns a consumer warp owns, a few units, and where its part of x has
 /// them: neighbouring steps side by side, so that a lane loads two at a time.
 template <int kWarps, int kColumns>
@@ -53,8 +59,8 @@ struct IntegerPart {
     return index / kPair * kPair * kStepInputBytes + lane * 8 * kPair + index % kPair * 8;
   }
 
-  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied.
-  static SOLITON_DEVICE void store(unsigned char* part, int group, float4 v, float down) {
+  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied, if they are there, and returns their sum.
+  static SOLITON_DEVICE DigitSum store(unsigned char* part, int group, float4 v, float down, bool is_there) {
     const Place at(group);
     // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.
     const uint32_t numbers[4] = {Numbers::of(v.x, down), Numbers::of(v.y, down), Numbers::of(v.z, down),
@@ -65,9 +71,11 @@ struct IntegerPart {
     SOLITON_UNROLL
     for (int digit = 0; digit < kDigits; ++digit) {
       const int lane = (at.strip * kDigits + digit) * 4 + at.quad;
-      store_shared(reinterpret_cast<uint32_t*>(part + input_offset(at.unit, at.step, lane) + at.word * 4),
-                   digits[digit]);
+      uint32_t* place =
+          reinterpret_cast<uint32_t*>(part + input_offset(at.unit, at.step, lane) + at.word * 4);
+      if (is_there) store_shared(place, digits[digit]);
     }
+    return {sum_bytes(own[0]) + (1 << kDigitBits) * sum_bytes(own[1]), sum_bytes(own[2])};
   }
 
  private:
@@ -90,13 +98,75 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     }
   };
 
+  /// Of a scale; of half a step counts the step.
+  static constexpr int kGroupSteps = kFormat.group < kStepColumns ? 1 : kFormat.group / kStepColumns;
+  /// Steps of a strip of `steps` that have one scale.
+  template <int kSteps>
+  static constexpr int kScaledSteps = kSteps < kGroupSteps ? kSteps : kGroupSteps;
+  /// Lanes that put down columns of one scale, of a page of `kColumns`.
+  template <int kColumns>
+  static constexpr int kSharingLanes = kScaledSteps<kColumns / kMinIntegerColumns>*(kStepColumns / 4);
+  /// Are products less what weights count more than they are, times the sum of x?
+  static constexpr bool kSumsInput = kFormat.has_zeros || kFormat.symmetric_zero() != 0 || kFormat.has_minima;
+  /// Are these sums, of all columns of a scale, worked out as x is put down?
+  static constexpr bool kHoldsSums = kSumsInput && kFormat.group >= kStepColumns;
+
+  /// Of what a lane has put down of x: to be added up over the `lanes` lanes whose columns share a scale, for GemvPage::input_sums
+  /// from `place` on.
+  struct InputSum {
+    DigitSum digits;
+    int place;
+    int lanes;
+  };
+
   template <int kWarps, int kColumns>
   static SOLITON_DEVICE int column(int begin, int warp, int group) {
     return begin + IntegerPart<kWarps, kColumns>::column(warp, group);
   }
   template <int kWarps, int kColumns>
-  static SOLITON_DEVICE void store(unsigned char* x, int group, int within, float4 v, float down) {
-    IntegerPart<kWarps, kColumns>::store(x + (group - within) * 4 * kXColumnBytes, within, v, down);
+  static SOLITON_DEVICE InputSum store(unsigned char* x, int group, int within, float4 v, float down,
+                                       bool is_there) {
+    using Part = IntegerPart<kWarps, kColumns>;
+    const int page = group - within;
+    const typename Part::Place at(within);
+    constexpr int kScaled = kScaledSteps<Part::kSteps>;
+    const int first = at.unit * Part::kSteps + at.step / kScaled * kScaled;
+    return {Part::store(x + page * 4 * kXColumnBytes, within, v, down, is_there),
+            page / 4 + first * 4 + at.strip * 2, kScaled * (kStepColumns / 4)};
+  }
+
+  /// Adds them up, and puts the sums down in `sums`. Collective; `is_there`: has the lane put anything down? kWhole: do all lanes
+  /// share a scale?
+  template <bool kWhole>
+  static SOLITON_DEVICE void put_sum(int32_t* sums, InputSum own, int lane, bool is_there) {
+    if constexpr (!kHoldsSums) return;
+    DigitSum all = own.digits;
+    if constexpr (kWhole) {
+      all = {warp_sum(all.low), warp_sum(all.high)};
+    } else {
+      SOLITON_UNROLL
+      for (int mask = 1; mask < kWarpLanes; mask *= 2) {
+        const DigitSum other = {shuffle_xor(all.low, mask), shuffle_xor(all.high, mask)};
+        if (mask >= own.lanes) continue;
+        all.low += other.low;
+        all.high += other.high;
+      }
+    }
+    if (is_there && lane % own.lanes == 0) {
+      store_shared(reinterpret_cast<uint2*>(sums + own.place),
+                   make_uint2(static_cast<uint32_t>(all.low), static_cast<uint32_t>(all.high)));
+    }
+  }
+
+  /// The sum of x in some steps: what a lane has of it, of the two digits whose products it has.
+  template <int kCount, class X>
+  static SOLITON_DEVICE int32_t sum_steps(const X& x) {
+    constexpr uint32_t kOnes = 0x01010101u;
+    int32_t inputs[4] = {};
+    SOLITON_UNROLL
+    for (int step = 0; step < kCount; ++step)
+      mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x(step));
+    return inputs[0] + (1 << kDigitBits) * inputs[1];
   }
 
   /// Those of strip lane % 4 / 2, of two digits.
@@ -105,15 +175,12 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     using Part = IntegerPart<kWarps, kColumns>;
     constexpr int kHalves =
         kFormat.group < kStepColumns ? kStepColumns / kFormat.group : 1;  // groups of a step
-    constexpr int kGroupSteps = kHalves > 1 ? 1 : kFormat.group / kStepColumns;
-    constexpr int kScaledSteps = Part::kSteps < kGroupSteps ? Part::kSteps : kGroupSteps;  // with one scale
+    constexpr int kScaledSteps = Gemv::kScaledSteps<Part::kSteps>;
     constexpr int kDigit = 1 << kDigitBits;
     constexpr bool kNibbles = kFormat.bits() == 4;
     constexpr bool kSubtracts = kFormat.has_zeros || kFormat.symmetric_zero() != 0;
-    constexpr bool kSumsInput = kSubtracts || kFormat.has_minima;
     static_assert(kHalves <= 2);
     constexpr float kUpperRows = kNibbles ? 1.0f / 16 : 1.0f;
-    constexpr uint32_t kOnes = 0x01010101u;
     const int lane =
         static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);  // small, as the compiler knows
     const bool second_strip = lane % 4 >= 2;
@@ -158,21 +225,10 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
         }
         int32_t input = 0;
         if constexpr (kSumsInput) {
-          const auto sum = [&] {
-            int32_t inputs[4] = {};
-            SOLITON_UNROLL
-            for (int step = first; step < first + kScaledSteps; ++step)
-              mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), own_x(step));
-            return inputs[0] + kDigit * inputs[1];
-          };
-          int32_t* input_sum = at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4;
-          if (kHalves > 1) {
-            input = sum();
-          } else if (at.is_first_tile) {
-            input = sum();
-            if (lane < 4) store_shared(input_sum, input);
+          if constexpr (kHalves > 1) {
+            input = sum_steps<kScaledSteps>([&](int step) { return own_x(first + step); });
           } else {
-            input = load_shared(input_sum);
+            input = load_shared(at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4);
           }
         }
         int32_t own_products[2];

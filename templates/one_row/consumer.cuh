@@ -65,8 +65,9 @@ class Consumer {
               continue;
             }
           }
-          multiply_chunk<kWidth>(0, i == 0, sums);
-          hand_over_tile(sums.rows());
+          const bool is_free = tile_is_free();
+          multiply_chunk<kWidth>(0, sums);
+          hand_over_tile(sums.rows(), is_free);
         }
       } else {
         multiply_in_chunks<kWidth>(phase, layer, run.count);
@@ -86,6 +87,9 @@ class Consumer {
                                    int first_head);
 
   static constexpr int kWarps = kPlan.consumer_warps;
+  /// Are pages multiplied two by two? With one at a time a warp waits most of the time, for a sum or out of shared memory.
+  template <WeightFormat kFormat>
+  static constexpr bool kTakesPairs = kFormat.takes_digits();
   template <WeightFormat kFormat>
   using TileSums = typename Gemv<kFormat>::Sums;
 
@@ -143,11 +147,12 @@ class Consumer {
           warp_sync();  // before x changes, all lanes have read it
           load_input<kWidth>(phase, layer, chunk);
         }
+        warp_sync();  // x is complete for all lanes
         if (first == 0 && chunk == 0) mark_input();
         if (first == 0 && chunk == kChunks - 1) report_input();
         SOLITON_UNROLL
         for (int i = 0; i < kTiles; ++i) {
-          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, i == 0, sums[i]);
+          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[i]);
         }
       }
       SOLITON_UNROLL
@@ -170,6 +175,11 @@ class Consumer {
     return static_cast<int>(static_cast<uint32_t>(context_.lane) % kWarpLanes);
   }
 
+  /// Behind it: what integers' zeros are multiplied with.
+  SOLITON_DEVICE int32_t* input_sums() const {
+    return reinterpret_cast<int32_t*>(x() + kPlan.chunk_columns / kWarps * kXColumnBytes);
+  }
+
   SOLITON_DEVICE void mark_input() const {
     mark(context_, &PhaseRecord::input);
     if constexpr (kTimeline) note(context_, &PhaseRecord::pages, pages_landed());
@@ -188,19 +198,30 @@ class Consumer {
 
   // The products: one_row/multiply.cuh.
   template <Width kWidth>
-  SOLITON_DEVICE void multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format>& sums);
+  SOLITON_DEVICE void multiply_chunk(int chunk, TileSums<kWidth.format>& sums);
   template <Width kWidth>
   SOLITON_DEVICE void multiply_slice(int slice, TileSums<kWidth.format>& sums);
-  template <WeightFormat kFormat, int kRest>
-  SOLITON_DEVICE void multiply_rest(int column, bool is_first, TileSums<kFormat>& sums);
   template <WeightFormat kFormat, int kColumns>
-  SOLITON_DEVICE void multiply_page(int column, bool is_first, TileSums<kFormat>& sums);
+  SOLITON_DEVICE void multiply_pair(int column, TileSums<kFormat>& sums);
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE GemvPage page_of(int column, const unsigned char* page) const;
+  template <WeightFormat kFormat, int kRest>
+  SOLITON_DEVICE void multiply_rest(int column, TileSums<kFormat>& sums);
+  template <WeightFormat kFormat, int kColumns>
+  SOLITON_DEVICE void multiply_page(int column, TileSums<kFormat>& sums);
 
-  /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
-  SOLITON_DEVICE void hand_over_tile(float2 rows) {
+  /// Is there room for this warp's part of the next tile?
+  SOLITON_DEVICE bool tile_is_free() const {
     const int slot = static_cast<int>(tiles_ % kPlan.tile_slots);
     const uint32_t round = tiles_ / kPlan.tile_slots;
-    if (round > 0) {
+    return round == 0 || barrier_peek(&context_.barrier(BarrierId::kTileEmpty, slot), (round - 1) & 1);
+  }
+  /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
+  /// `is_free`: tile_is_free(), asked before the tile was multiplied, so that the answer is there by now.
+  SOLITON_DEVICE void hand_over_tile(float2 rows, bool is_free = false) {
+    const int slot = static_cast<int>(tiles_ % kPlan.tile_slots);
+    const uint32_t round = tiles_ / kPlan.tile_slots;
+    if (!is_free && round > 0) {
       context_.wait(context_.barrier(BarrierId::kTileEmpty, slot), (round - 1) & 1, WaitKind::kTileEmpty,
                     tiles_);
     }
@@ -227,6 +248,31 @@ class Consumer {
     }
     page_.advance();
     return slot;
+  }
+  /// The same of the next two: both are looked at before the first is waited for.
+  SOLITON_DEVICE void wait_pair(int (&slots)[2]) {
+    Barrier* full[2];
+    uint32_t parity[2];
+    bool landed[2];
+    SOLITON_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      slots[i] = page_.slot();
+      parity[i] = page_.parity();
+      full[i] = &context_.barrier(BarrierId::kPageFull, slots[i]);
+      page_.advance();
+    }
+    page_waits_.begin();
+    SOLITON_UNROLL
+    for (int i = 0; i < 2; ++i) landed[i] = barrier_test(full[i], parity[i]);
+    if (!(landed[0] && landed[1])) {
+      SOLITON_UNROLL
+      for (int i = 0; i < 2; ++i) context_.wait(*full[i], parity[i], WaitKind::kPageFull, slots[i]);
+    }
+    page_waits_.end();
+    if constexpr (kTimeline) {
+      if (pages_ == phase_begin_) mark(context_, &PhaseRecord::first);
+      pages_ += 2;
+    }
   }
   /// Pages that have landed and that this warp has not read. Every slot before was waited for: parities are
   /// sound.

@@ -176,6 +176,18 @@ struct InputSlice {
       Format::template store<kWarps, kColumns>(x, group, within, v, down);
     });
   }
+  /// The same of digits, whose sums go to `sums`. Collective: some lanes may have no group.
+  static SOLITON_DEVICE void store_and_sum(unsigned char* x, int32_t* sums, int chunk, int group, int lane,
+                                           bool is_there, float4 v, float down) {
+    typename Format::InputSum own = {};
+    if (kRest == 0 || is_there) {  // of whole pages what is not there is worked out in vain: no branch
+      with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
+        own = Format::template store<kWarps, kColumns>(x, group, within, v, down, is_there);
+      });
+    }
+    constexpr bool kWhole = kRest == 0 && Format::template kSharingLanes<kPageWidth> == kWarpLanes;
+    Format::template put_sum<kWhole>(sums, own, lane, is_there);
+  }
 
  private:
   /// Calls body<columns of the page>(its first column, the group's number in it) for a group's page.

@@ -155,7 +155,11 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
           }
         }
       }
-      if (normed) {
+    }
+    if (normed) {
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i) {
+        float4& v = loads.value[i];
         squares += sum_of_squares(v);
         const float4 w = norm_weights<kPlan>(weights[i]);
         v = make_float4(v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w);
@@ -170,7 +174,12 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
     if constexpr (kAhead) warp_sync();  // before x changes, all lanes have read it
     SOLITON_UNROLL
     for (int i = 0; i < Slice::kBatchLoads; ++i) {
-      if (at.present(i)) Slice::store(x(), chunk, at.group(i), loads.value[i], down);
+      if constexpr (kWidth.format.takes_digits()) {
+        Slice::store_and_sum(x(), input_sums(), chunk, at.group(i), at.lane, at.present(i), loads.value[i],
+                             down);
+      } else if (at.present(i)) {
+        Slice::store(x(), chunk, at.group(i), loads.value[i], down);
+      }
     }
   }
   return squares;

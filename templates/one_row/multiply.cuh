@@ -5,21 +5,32 @@
 
 namespace soliton::one_row {
 
-/// Adds the products of this warp's columns of one chunk of a tile, the first since the chunk was loaded or
-/// another.
+/// Adds the products of this warp's columns of one chunk of a tile.
 template <const KernelPlan& kPlan>
 template <Width kWidth>
-SOLITON_DEVICE void Consumer<kPlan>::multiply_chunk(int chunk, bool is_first, TileSums<kWidth.format>& sums) {
+SOLITON_DEVICE void Consumer<kPlan>::multiply_chunk(int chunk, TileSums<kWidth.format>& sums) {
   using Slice = InputSlice<kPlan, kWidth>;
   constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
   const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
-  SOLITON_NO_UNROLL
-  for (int page = 0; page < num_pages; ++page) {
-    multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), is_first, sums);
+  constexpr int kPageColumns = Slice::kPageWidth / kWarps;
+  if constexpr (kTakesPairs<kWidth.format>) {
+    if constexpr (Slice::kChunks == 1 && Slice::kFullPages == 2) {
+      multiply_pair<kWidth.format, Slice::kPageWidth>(0, sums);
+    } else {
+      SOLITON_NO_UNROLL
+      for (int page = 0; page < num_pages / 2; ++page)
+        multiply_pair<kWidth.format, Slice::kPageWidth>(page * 2 * kPageColumns, sums);
+      if (num_pages % 2 != 0)
+        multiply_page<kWidth.format, Slice::kPageWidth>((num_pages - 1) * kPageColumns, sums);
+    }
+  } else {
+    SOLITON_NO_UNROLL
+    for (int page = 0; page < num_pages; ++page)
+      multiply_page<kWidth.format, Slice::kPageWidth>(page * kPageColumns, sums);
   }
   if constexpr (Slice::kRest > 0) {
     if (chunk == Slice::kChunks - 1)
-      multiply_rest<kWidth.format, Slice::kRest>(kLastPages * (Slice::kPageWidth / kWarps), is_first, sums);
+      multiply_rest<kWidth.format, Slice::kRest>(kLastPages * kPageColumns, sums);
   }
 }
 
@@ -31,37 +42,54 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_slice(int slice, TileSums<kWidth.f
   constexpr int kPages = Slice::kFullPages / RouterSlices<kPlan>::kCount;
   SOLITON_NO_UNROLL
   for (int page = slice * kPages; page < (slice + 1) * kPages; ++page) {
-    multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), false, sums);
+    multiply_page<kWidth.format, Slice::kPageWidth>(page * (Slice::kPageWidth / kWarps), sums);
   }
 }
 
 /// The short pages that `kRest` columns stand in.
 template <const KernelPlan& kPlan>
 template <WeightFormat kFormat, int kRest>
-SOLITON_DEVICE void Consumer<kPlan>::multiply_rest(int column, bool is_first, TileSums<kFormat>& sums) {
+SOLITON_DEVICE void Consumer<kPlan>::multiply_rest(int column, TileSums<kFormat>& sums) {
   constexpr int kColumns = page_columns(kFormat, kRest);
-  multiply_page<kFormat, kColumns>(column, is_first, sums);
-  if constexpr (kColumns < kRest)
-    multiply_rest<kFormat, kRest - kColumns>(column + kColumns / kWarps, is_first, sums);
+  multiply_page<kFormat, kColumns>(column, sums);
+  if constexpr (kColumns < kRest) multiply_rest<kFormat, kRest - kColumns>(column + kColumns / kWarps, sums);
+}
+
+/// The same of two neighbouring pages of integers: instructions of one fill the waits of the other's.
+template <const KernelPlan& kPlan>
+template <WeightFormat kFormat, int kColumns>
+SOLITON_DEVICE void Consumer<kPlan>::multiply_pair(int column, TileSums<kFormat>& sums) {
+  constexpr int kOwnColumns = kColumns / kWarps;
+  int slots[2];
+  wait_pair(slots);
+  SOLITON_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    Gemv<kFormat>::template multiply<kWarps, kColumns>(
+        page_of<kFormat>(column + i * kOwnColumns, page_bytes(slots[i])), sums);
+  }
+  SOLITON_UNROLL
+  for (int i = 0; i < 2; ++i) release_page(slots[i]);
+}
+
+template <const KernelPlan& kPlan>
+template <WeightFormat kFormat>
+SOLITON_DEVICE GemvPage Consumer<kPlan>::page_of(int column, const unsigned char* page) const {
+  return {.x = x() + column * kXColumnBytes,
+          .page = page,
+          .input_sums = input_sums() + column / (kStrips * kStepColumns) * 4,
+          .warp = warp_,
+          .lane = context_.lane,
+          .up = input_up_};
 }
 
 /// Adds the products of this warp's columns of one page; in x they begin with the warp's column `column`.
 template <const KernelPlan& kPlan>
 template <WeightFormat kFormat, int kColumns>
-SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, bool is_first, TileSums<kFormat>& sums) {
+SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, TileSums<kFormat>& sums) {
   const int slot = wait_page();
   const unsigned char* part = x() + column * kXColumnBytes;
   if constexpr (kFormat.has_scales()) {
-    unsigned char* input_sums = x() + kPlan.chunk_columns / kWarps * kXColumnBytes;
-    Gemv<kFormat>::template multiply<kWarps, kColumns>(
-        {.x = part,
-         .page = page_bytes(slot),
-         .input_sums = reinterpret_cast<int32_t*>(input_sums + column / (kStrips * kStepColumns) * 16),
-         .is_first_tile = is_first,
-         .warp = warp_,
-         .lane = context_.lane,
-         .up = input_up_},
-        sums);
+    Gemv<kFormat>::template multiply<kWarps, kColumns>(page_of<kFormat>(column, page_bytes(slot)), sums);
   } else {
     using Format = Gemv<kFormat>;
     constexpr int kBlocks = kColumns / kWarps / kColumnBlock;

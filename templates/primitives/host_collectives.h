@@ -39,6 +39,12 @@ inline void find_max(void* const* operands) {
   for (int lane = 0; lane < 32; ++lane) *static_cast<uint32_t*>(operands[lane]) = most;
 }
 
+inline void find_sum(void* const* operands) {
+  uint32_t sum = 0;
+  for (int lane = 0; lane < 32; ++lane) sum += *static_cast<const uint32_t*>(operands[lane]);
+  for (int lane = 0; lane < 32; ++lane) *static_cast<uint32_t*>(operands[lane]) = sum;
+}
+
 inline void do_nothing(void* const*) {}
 
 template <class T>
@@ -98,6 +104,12 @@ inline int lowest_lane(bool condition) {
 inline uint32_t warp_max(uint32_t value) {
   emulation::collective(emulation::find_max, "warp_max", &value);
   return value;
+}
+
+inline int32_t warp_sum(int32_t value) {
+  uint32_t bits = static_cast<uint32_t>(value);
+  emulation::collective(emulation::find_sum, "warp_sum", &bits);
+  return static_cast<int32_t>(bits);
 }
 
 /// The sum over k = 0..15 is made in that order in fp32, then added to c. The tensor core sums in another

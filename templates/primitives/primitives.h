@@ -30,6 +30,7 @@
 //   T shuffle(T value, int lane); T shuffle_xor(T value, int mask); T shuffle_down(T value, int delta);
 //   bool warp_any(bool condition);
 //   uint32_t warp_max(uint32_t value);
+//   int32_t warp_sum(int32_t value);
 //   int lowest_lane(bool condition);                  for which it is true; it is for some
 //   void mma_bf16(float (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k16, bf16 operands, fp32 accumulators
 //   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
@@ -130,6 +131,7 @@
 //                                                     choice >> 4 i & 7 of the 8 bytes of low and high
 //   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //   int count_bits(uint32_t);                         that are 1
+//   int32_t sum_bytes(uint32_t);                      of its four signed bytes
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site); A wait returns when it is
 // satisfied. Waits only say what they wait for, in shared memory; one watching lane a CTA writes the

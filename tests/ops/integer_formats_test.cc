@@ -76,7 +76,7 @@ struct Parts {
         out(reinterpret_cast<float*>(page + 2 * kPageBytes)) {}
 };
 
-constexpr int kTiles = 2;  // that are multiplied by one x: the second finds its sums
+constexpr int kTiles = 2;  // that are multiplied by one x
 
 /// The products of one row of x and the page, by one warp: out[tile][16].
 template <WeightFormat kFormat, int kColumns>
@@ -92,9 +92,15 @@ void multiply(LaunchParams params) {
     values[i] = load_global(reinterpret_cast<const float4*>(parts.x + column));
   }
   const InputScale scale = InputScale::of_warp<DigitNumbers<3>::kExponent>(values);
+  int32_t* sums = reinterpret_cast<int32_t*>(x + kColumns * kDigits);
   for (int i = 0; i < kGroups; ++i) {
     const int group = i * kWarpLanes + lane;
-    Format::template store<1, kColumns>(x, group, group, values[i], scale.down);
+    if constexpr (kFormat.takes_digits()) {
+      const auto sum = Format::template store<1, kColumns>(x, group, group, values[i], scale.down, true);
+      Format::template put_sum<Format::template kSharingLanes<kColumns> == kWarpLanes>(sums, sum, lane, true);
+    } else {
+      Format::template store<1, kColumns>(x, group, group, values[i], scale.down);
+    }
   }
   unsigned char* page = x + integer_input_bytes(kColumns);
   for (int i = lane; i < weight_bytes(kFormat, kColumns) / 4; i += kWarpLanes)
@@ -102,17 +108,11 @@ void multiply(LaunchParams params) {
                  load_global(reinterpret_cast<uint32_t*>(parts.page) + i));
   warp_sync();
   for (int tile = 0; tile < kTiles; ++tile) {
-    typename Format::Sums sums;
-    Format::template multiply<1, kColumns>({.x = x,
-                                            .page = page,
-                                            .input_sums = reinterpret_cast<int32_t*>(x + kColumns * kDigits),
-                                            .is_first_tile = tile == 0,
-                                            .warp = 0,
-                                            .lane = lane,
-                                            .up = scale.up},
-                                           sums);
+    typename Format::Sums products;
+    Format::template multiply<1, kColumns>(
+        {.x = x, .page = page, .input_sums = sums, .warp = 0, .lane = lane, .up = scale.up}, products);
     warp_sync();
-    const float2 rows = sums.rows();
+    const float2 rows = products.rows();
     if (lane % 4 > 0) continue;
     store_global(parts.out + tile * kTileRows + lane / 4, rows.x);
     store_global(parts.out + tile * kTileRows + lane / 4 + 8, rows.y);
