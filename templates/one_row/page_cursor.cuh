@@ -20,7 +20,10 @@ class PageCursor {
         stride_(static_cast<int64_t>(run.stride / kPlan.num_cards) * weight_bytes(padded)),
         padded_(padded),
         tiles_left_(run.count),
-        tile_(first_tile_) {}
+        tile_(first_tile_) {
+    begin_tile();
+    set_page();
+  }
 
   SOLITON_DEVICE bool at_end() const { return tiles_left_ == 0; }
   /// Copies the page into the ring.
@@ -33,10 +36,35 @@ class PageCursor {
   SOLITON_DEVICE void prefetch(const Copies& copies) const {
     copies.prefetch_page(address(), bytes());
   }
+  /// One lane has to do this faster than memory is: what the next page is, is known before it is waited for.
   SOLITON_DEVICE void advance() {
-    column_ += columns();
-    const int end = chunk_ + kPlan.chunk_columns < padded_ ? chunk_ + kPlan.chunk_columns : padded_;
-    if (column_ < end) return;
+    column_ += columns_;
+    address_ += bytes_;
+    if (column_ >= end_) return next_tile();
+    if constexpr (!kFullPages) set_page();
+  }
+
+ protected:
+  /// Of the page that comes next.
+  SOLITON_DEVICE const char* address() const { return address_; }
+  SOLITON_DEVICE int bytes() const { return bytes_; }
+  SOLITON_DEVICE int column() const { return column_; }
+  SOLITON_DEVICE int columns() const { return columns_; }
+  SOLITON_DEVICE const char* tile() const { return tile_; }
+  SOLITON_DEVICE WeightType type() const { return type_; }
+
+ private:
+  /// Are all pages as large as those of their format?
+  static constexpr bool kFullPages = [] {
+    for (int i = 0; i < kPlan.num_matrices; ++i) {
+      if (kPlan.matrices[i].padded_columns % kPlan.matrices[i].format.page_columns() != 0) return false;
+    }
+    return kPlan.model.mixture.experts == 0;
+  }();
+
+  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
+
+  SOLITON_DEVICE void next_tile() {
     const bool in_chunks = padded_ > kPlan.chunk_columns;
     const int tiles = in_chunks && tiles_left_ > 1
                           ? (tiles_left_ < kTilesAtOnce<kPlan> ? tiles_left_ : kTilesAtOnce<kPlan>)
@@ -44,28 +72,27 @@ class PageCursor {
     tile_ += stride_;
     if (++done_ == tiles) {
       done_ = 0;
-      chunk_ = end;
+      chunk_ = end_;
       if (chunk_ >= padded_) {
         chunk_ = 0;
         first_tile_ = tile_;
         tiles_left_ -= tiles;
       }
+      chunk_bytes_ = weight_bytes(chunk_);
       tile_ = first_tile_;
     }
-    column_ = chunk_;
+    begin_tile();
+    if constexpr (!kFullPages) set_page();
   }
-
- protected:
-  /// Of the page that comes next.
-  SOLITON_DEVICE const char* address() const { return tile_ + weight_bytes(column_); }
-  SOLITON_DEVICE int bytes() const { return weight_bytes(columns()); }
-  SOLITON_DEVICE int column() const { return column_; }
-  SOLITON_DEVICE int columns() const { return known_page_columns<kPlan>(type_, padded_ - column_); }
-  SOLITON_DEVICE const char* tile() const { return tile_; }
-  SOLITON_DEVICE WeightType type() const { return type_; }
-
- private:
-  SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
+  SOLITON_DEVICE void begin_tile() {
+    column_ = chunk_;
+    end_ = chunk_ + kPlan.chunk_columns < padded_ ? chunk_ + kPlan.chunk_columns : padded_;
+    address_ = tile_ + chunk_bytes_;
+  }
+  SOLITON_DEVICE void set_page() {
+    columns_ = known_page_columns<kPlan>(type_, padded_ - column_);
+    bytes_ = weight_bytes(columns_);
+  }
 
   WeightType type_ = WeightType::kBf16;
   const char* first_tile_ = nullptr;  // of those at a time
@@ -73,9 +100,15 @@ class PageCursor {
   int padded_ = 0;
   int tiles_left_ = 0;
   const char* tile_ = nullptr;
-  int done_ = 0;   // tiles of the chunk before this one
-  int chunk_ = 0;  // its first column
+  int done_ = 0;         // tiles of the chunk before this one
+  int chunk_ = 0;        // its first column
+  int chunk_bytes_ = 0;  // of a tile before it
+  int end_ = 0;          // and that behind it
+  // Of the page that comes next:
   int column_ = 0;
+  int columns_ = 0;
+  int bytes_ = 0;
+  const char* address_ = nullptr;
 };
 
 }  // namespace soliton::one_row

@@ -269,7 +269,9 @@ class Producer : public ExpertProducer<kPlan> {
   SOLITON_DEVICE IntegerPieces integer_pieces(const MatrixPhase& phase, int column) const {
     using Slot = IntegerSlot<kPlan, kFormat>;
     constexpr int kColumnBytes = kFormat.value_bytes(1);
-    const PageSpan page = page_of(kFormat, phase.padded, column);
+    constexpr int kFull = kFormat.page_columns();
+    const PageSpan page = kPlan.has_full_pages() ? PageSpan{column / kFull * kFull, kFull}
+                                                 : page_of(kFormat, phase.padded, column);
     const int within = column - page.first_column;
     const int begin = weight_bytes(kFormat, page.first_column);
     return {begin + within * kColumnBytes,
@@ -279,6 +281,17 @@ class Producer : public ExpertProducer<kPlan> {
   template <class Slot>
   SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,
                                     int count) const {
+    // Of few rows without a loop: others have no registers for it, and more time.
+    if (kShape<kPlan>.digits > 0 && count - first >= kGroupTiles) {
+      this->expect(kGroupTiles * (Slot::kWordBytes + Slot::kScaleBytes));
+      const char* tile = tiles + first * stride;
+      SOLITON_UNROLL
+      for (int i = 0; i < kGroupTiles; ++i, tile += stride) {
+        this->copy(i * Slot::kWordBytes, tile + pieces.words, Slot::kWordBytes);
+        this->copy(Slot::scales_of(i), tile + pieces.scales, Slot::kScaleBytes);
+      }
+      return;
+    }
     constexpr int kNext = kWarpgroups * kGroupTiles;  // from one group of a warpgroup to the next
     const auto tiles_from = [&](int tile) {
       const int left = count - tile;
