@@ -169,7 +169,7 @@ TEST(Generate, EveryInputShows) {
       generate_shipped("tiny-stories", "h200").files.at("plan.h"),
       generate_shipped("llama-3.2-1b", "h200").files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.num_ctas = 3}).files.at("plan.h"),
-      generate_shipped("tiny-stories", "h200", {.window = 2}).files.at("plan.h"),
+      generate_shipped("tiny-stories", "h200", {.window = 4}).files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.consumer_warps = 2}).files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.ring_slots = 4}).files.at("plan.h"),
       generate_shipped("tiny-stories", "h200", {.min_pages_per_split = 16}).files.at("plan.h"),
