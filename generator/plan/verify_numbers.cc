@@ -12,7 +12,7 @@
 namespace soliton {
 namespace {
 
-// Attention holds a slot of keys and one of values at once.
+// Attention holds a slot of keys and one of values at once, a consumer of integers two pages.
 constexpr int kMinRingSlots = 2;
 constexpr int kTileSums = kTileRows * 4;  // bytes of the least that a slot of tiles has
 constexpr int kWarpDims[] = {64, 128};    // for which warps have registers

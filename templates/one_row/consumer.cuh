@@ -268,6 +268,7 @@ class Consumer {
       SOLITON_UNROLL
       for (int i = 0; i < 2; ++i) context_.wait(*full[i], parity[i], WaitKind::kPageFull, slots[i]);
     }
+    warp_sync();
     page_waits_.end();
     if constexpr (kTimeline) {
       if (pages_ == phase_begin_) mark(context_, &PhaseRecord::first);

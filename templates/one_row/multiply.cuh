@@ -71,6 +71,7 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_pair(int column, TileSums<kFormat>
   for (int i = 0; i < 2; ++i) release_page(slots[i]);
 }
 
+/// A page of integers, or of codes with scales, and this warp's columns of x from `column` on.
 template <const KernelPlan& kPlan>
 template <WeightFormat kFormat>
 SOLITON_DEVICE GemvPage Consumer<kPlan>::page_of(int column, const unsigned char* page) const {
