@@ -21,8 +21,9 @@ struct GemvPage {
 /// Each format has:
 ///   Sums                                          what a lane adds up of a tile; rows(): of rows lane / 4 and lane / 4 + 8
 ///   column<kWarps, kColumns>(begin, warp, group)  of 4 neighbouring columns of the warp's the first, in a page from `begin` on
-///   store<kWarps, kColumns>(x, group, within, v, down)  puts down such a group, the page's `within` and x's `group`; digits,
-///                                                 if they are there, and returns what of their sum is theirs
+///   store<kWarps, kColumns>(x, group, within, v, down)  puts down such a group, the page's `within` and x's `group`; if x becomes
+///                                                 digits, it is also told whether the group is there, and returns its part of
+///                                                 input_sums, which put_sum() adds up
 ///   multiply<kWarps, kColumns>(GemvPage, sums)    adds products, if it has scales; else
 ///   multiply_block(sums, block, weights, x, lane) those of 32 columns; and for several rows
 ///   load(weights, lane)                           has them as bf16

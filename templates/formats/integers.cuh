@@ -132,7 +132,7 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     constexpr int kScaled = kScaledSteps<Part::kSteps>;
     const int first = at.unit * Part::kSteps + at.step / kScaled * kScaled;
     return {Part::store(x + page * 4 * kXColumnBytes, within, v, down, is_there),
-            page / 4 + first * 4 + at.strip * 2, kScaled * (kStepColumns / 4)};
+            page / 4 + first * 4 + at.strip * 2, kSharingLanes<kColumns>};
   }
 
   /// Adds them up, and puts the sums down in `sums`. Collective; `is_there`: has the lane put anything down? kWhole: do all lanes

@@ -191,12 +191,19 @@ struct KernelPlan {
     return input > attention ? input : attention;
   }
 
+  /// Are all pages as wide as those of their format may be?
+  SOLITON_HOST_DEVICE constexpr bool has_only_full_pages() const {
+    for (int i = 0; i < num_matrices; ++i) {
+      if (!matrices[i].has_full_pages()) return false;
+    }
+    return true;
+  }
+
   // Several rows.
-  /// Are all pages of weights with scales as wide as they may be?
+  /// The same of weights with scales.
   SOLITON_HOST_DEVICE constexpr bool has_full_pages() const {
     for (int i = 0; i < num_matrices; ++i) {
-      const WeightFormat format = matrices[i].format;
-      if (format.has_scales() && matrices[i].padded_columns % format.page_columns() != 0) return false;
+      if (matrices[i].format.has_scales() && !matrices[i].has_full_pages()) return false;
     }
     return true;
   }

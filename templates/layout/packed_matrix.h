@@ -56,6 +56,9 @@ struct PackedMatrix {
   RowOrder row_order;
   ExpertParts experts = {};
 
+  SOLITON_HOST_DEVICE constexpr bool has_full_pages() const {
+    return padded_columns % format.page_columns() == 0;
+  }
   /// In memory: tiles of all experts, each with the columns of one.
   SOLITON_HOST_DEVICE constexpr int expert_tiles() const { return experts.rows(num_tiles); }
   SOLITON_HOST_DEVICE constexpr int stored_tiles() const { return experts.count * expert_tiles(); }

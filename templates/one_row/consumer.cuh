@@ -210,20 +210,21 @@ class Consumer {
   template <WeightFormat kFormat, int kColumns>
   SOLITON_DEVICE void multiply_page(int column, TileSums<kFormat>& sums);
 
+  /// Where the next tile goes, and how often a tile went there before.
+  SOLITON_DEVICE int tile_slot() const { return static_cast<int>(tiles_ % kPlan.tile_slots); }
+  SOLITON_DEVICE uint32_t tile_round() const { return tiles_ / kPlan.tile_slots; }
   /// Is there room for this warp's part of the next tile?
   SOLITON_DEVICE bool tile_is_free() const {
-    const int slot = static_cast<int>(tiles_ % kPlan.tile_slots);
-    const uint32_t round = tiles_ / kPlan.tile_slots;
-    return round == 0 || barrier_peek(&context_.barrier(BarrierId::kTileEmpty, slot), (round - 1) & 1);
+    return tile_round() == 0 ||
+           barrier_peek(&context_.barrier(BarrierId::kTileEmpty, tile_slot()), (tile_round() - 1) & 1);
   }
   /// Adds this warp's part of a tile to the tile ring. Pairs with the epilogue's wait for tile_full.
   /// `is_free`: tile_is_free(), asked before the tile was multiplied, so that the answer is there by now.
   SOLITON_DEVICE void hand_over_tile(float2 rows, bool is_free = false) {
-    const int slot = static_cast<int>(tiles_ % kPlan.tile_slots);
-    const uint32_t round = tiles_ / kPlan.tile_slots;
-    if (!is_free && round > 0) {
-      context_.wait(context_.barrier(BarrierId::kTileEmpty, slot), (round - 1) & 1, WaitKind::kTileEmpty,
-                    tiles_);
+    const int slot = tile_slot();
+    if (!is_free && tile_round() > 0) {
+      context_.wait(context_.barrier(BarrierId::kTileEmpty, slot), (tile_round() - 1) & 1,
+                    WaitKind::kTileEmpty, tiles_);
     }
     if (context_.lane % 4 == 0) {
       float* parts = context_.tile_parts(slot, warp_);

@@ -14,15 +14,11 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_chunk(int chunk, TileSums<kWidth.f
   const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
   constexpr int kPageColumns = Slice::kPageWidth / kWarps;
   if constexpr (kTakesPairs<kWidth.format>) {
-    if constexpr (Slice::kChunks == 1 && Slice::kFullPages == 2) {
-      multiply_pair<kWidth.format, Slice::kPageWidth>(0, sums);
-    } else {
-      SOLITON_NO_UNROLL
-      for (int page = 0; page < num_pages / 2; ++page)
-        multiply_pair<kWidth.format, Slice::kPageWidth>(page * 2 * kPageColumns, sums);
-      if (num_pages % 2 != 0)
-        multiply_page<kWidth.format, Slice::kPageWidth>((num_pages - 1) * kPageColumns, sums);
-    }
+    SOLITON_NO_UNROLL
+    for (int pair = 0; pair < num_pages / 2; ++pair)
+      multiply_pair<kWidth.format, Slice::kPageWidth>(pair * 2 * kPageColumns, sums);
+    if (num_pages % 2 != 0)
+      multiply_page<kWidth.format, Slice::kPageWidth>((num_pages - 1) * kPageColumns, sums);
   } else {
     SOLITON_NO_UNROLL
     for (int page = 0; page < num_pages; ++page)

@@ -54,13 +54,8 @@ class PageCursor {
   SOLITON_DEVICE WeightType type() const { return type_; }
 
  private:
-  /// Are all pages as large as those of their format?
-  static constexpr bool kFullPages = [] {
-    for (int i = 0; i < kPlan.num_matrices; ++i) {
-      if (kPlan.matrices[i].padded_columns % kPlan.matrices[i].format.page_columns() != 0) return false;
-    }
-    return kPlan.model.mixture.experts == 0;
-  }();
+  /// Pages put together of several experts are none of a matrix.
+  static constexpr bool kFullPages = kPlan.has_only_full_pages() && kPlan.model.mixture.experts == 0;
 
   SOLITON_DEVICE int weight_bytes(int columns) const { return known_weight_bytes<kPlan>(type_, columns); }
 
@@ -102,8 +97,8 @@ class PageCursor {
   const char* tile_ = nullptr;
   int done_ = 0;         // tiles of the chunk before this one
   int chunk_ = 0;        // its first column
-  int chunk_bytes_ = 0;  // of a tile before it
-  int end_ = 0;          // and that behind it
+  int end_ = 0;          // and that behind its last
+  int chunk_bytes_ = 0;  // of a tile, before the chunk
   // Of the page that comes next:
   int column_ = 0;
   int columns_ = 0;

@@ -281,17 +281,6 @@ class Producer : public ExpertProducer<kPlan> {
   template <class Slot>
   SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,
                                     int count) const {
-    // Of few rows without a loop: others have no registers for it, and more time.
-    if (kShape<kPlan>.digits > 0 && count - first >= kGroupTiles) {
-      this->expect(kGroupTiles * (Slot::kWordBytes + Slot::kScaleBytes));
-      const char* tile = tiles + first * stride;
-      SOLITON_UNROLL
-      for (int i = 0; i < kGroupTiles; ++i, tile += stride) {
-        this->copy(i * Slot::kWordBytes, tile + pieces.words, Slot::kWordBytes);
-        this->copy(Slot::scales_of(i), tile + pieces.scales, Slot::kScaleBytes);
-      }
-      return;
-    }
     constexpr int kNext = kWarpgroups * kGroupTiles;  // from one group of a warpgroup to the next
     const auto tiles_from = [&](int tile) {
       const int left = count - tile;
@@ -313,6 +302,13 @@ class Producer : public ExpertProducer<kPlan> {
       this->copy(Slot::scales_of(place + i), tile + pieces.scales, Slot::kScaleBytes);
       tile += stride;
     };
+    if constexpr (kShape<kPlan>.digits > 0) {  // few rows leave little time, and registers for it
+      if (count >= kGroupTiles) {
+        SOLITON_UNROLL
+        for (int i = 0; i < kGroupTiles; ++i) fill_tile(i);
+        return;
+      }
+    }
     int i = 0;
     SOLITON_NO_UNROLL
     for (; i + 1 < count && i < kGroupTiles; i += 2) {  // what more registers would be for

@@ -16,28 +16,33 @@ namespace soliton {
 namespace {
 
 constexpr int kLanes = 32;
+constexpr int kShuffled = 8;  // results of a lane
 
 void shuffle_kernel(LaunchParams params) {
   const int lane = thread_index() % kLanes;
-  auto* out = static_cast<int*>(params.workspace) + lane * 6;
+  auto* out = static_cast<int*>(params.workspace) + lane * kShuffled;
   store_global(out + 0, shuffle(lane * 10, 7));
   store_global(out + 1, shuffle_xor(lane, 5));
   store_global(out + 2, shuffle_down(lane, 4));
   store_global(out + 3, warp_any(lane == 31) ? 1 : 0);
   store_global(out + 4, warp_any(lane == 32) ? 1 : 0);
   store_global(out + 5, static_cast<int>(warp_max(lane == 9 ? 0x7fffffffu : static_cast<uint32_t>(lane))));
+  store_global(out + 6, warp_sum(lane % 2 == 0 ? lane : -3 * lane));
+  store_global(out + 7, sum_bytes(0x7f80ff00u + static_cast<uint32_t>(lane)));
 }
 
 TEST(Collectives, ShufflesAndVotesGiveHandResults) {
-  Buffer<int> out(kLanes * 6, -1);
+  Buffer<int> out(kLanes * kShuffled, -1);
   ASSERT_EQ(run(shuffle_kernel, with_workspace(out.data()), {1, kLanes, 0}, checked()), "");
   for (int lane = 0; lane < kLanes; ++lane) {
-    EXPECT_EQ(out[lane * 6 + 0], 70);
-    EXPECT_EQ(out[lane * 6 + 1], lane ^ 5);
-    EXPECT_EQ(out[lane * 6 + 2], lane < 28 ? lane + 4 : lane);
-    EXPECT_EQ(out[lane * 6 + 3], 1);
-    EXPECT_EQ(out[lane * 6 + 4], 0);
-    EXPECT_EQ(out[lane * 6 + 5], 0x7fffffff);
+    EXPECT_EQ(out[lane * kShuffled + 0], 70);
+    EXPECT_EQ(out[lane * kShuffled + 1], lane ^ 5);
+    EXPECT_EQ(out[lane * kShuffled + 2], lane < 28 ? lane + 4 : lane);
+    EXPECT_EQ(out[lane * kShuffled + 3], 1);
+    EXPECT_EQ(out[lane * kShuffled + 4], 0);
+    EXPECT_EQ(out[lane * kShuffled + 5], 0x7fffffff);
+    EXPECT_EQ(out[lane * kShuffled + 6], 240 - 3 * 256);
+    EXPECT_EQ(out[lane * kShuffled + 7], 127 - 128 - 1 + lane);
   }
 }
 
