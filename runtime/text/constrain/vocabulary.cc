@@ -243,7 +243,7 @@ void Vocabulary::find_whole(std::span<const int32_t> tokens) {
     whole_.add(index, whole);
     for (size_t i = count; i <= kMostPlainCharacters; ++i)
       up_to_[i][index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
-    if (count > kMostPlainCharacters) long_.emplace_back(token, count);
+    if (count > kMostPlainCharacters) long_.push_back({token, count, whole});
   }
 }
 
@@ -256,9 +256,9 @@ void Vocabulary::add_consisting_of(const Characters& characters, int64_t most, T
     for (size_t i = 0; i < num_words; ++i)
       mask[first + i] |= short_enough[first + i] & static_cast<uint32_t>(words[i / 2] >> (i % 2 * kMaskBits));
   }
-  for (const auto& [token, count] : long_) {
-    const auto index = static_cast<size_t>(token);
-    if (static_cast<int64_t>(count) <= most && whole_.of(index).are_in(characters))
+  for (const LongToken& token : long_) {
+    const auto index = static_cast<size_t>(token.token);
+    if (static_cast<int64_t>(token.num_characters) <= most && token.characters.are_in(characters))
       mask[index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
   }
 }

@@ -149,6 +149,12 @@ class Vocabulary {
   const std::bitset<256>& bytes() const { return bytes_; }
 
  private:
+  struct LongToken {
+    int32_t token;
+    size_t num_characters;
+    Characters characters;  // all that it has
+  };
+
   void build(bool has_markers = false);
   void find_plain(std::vector<int32_t>& tokens);
   void find_whole(std::span<const int32_t> tokens);
@@ -163,8 +169,7 @@ class Vocabulary {
   std::vector<TokenMask> plain_;  // [characters]
   TokensOfCharacters whole_;      // of all of a token, by the tokens' numbers
   std::vector<TokenMask> up_to_;  // [characters]: all tokens of at most so many
-  std::vector<std::pair<int32_t, size_t>>
-      long_;  // tokens of more than those, and how many characters they have
+  std::vector<LongToken> long_;   // those of more than kMostPlainCharacters
   size_t num_characters_ = 0;
   std::bitset<256> bytes_;
 };
