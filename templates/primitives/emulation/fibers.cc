@@ -15,8 +15,6 @@ namespace {
 /// Every guard page splits the mapping, and the kernel allows 65530 parts.
 constexpr int kMaxGuarded = 16384;
 
-/// Draws of a slow warp while others are ready.
-
 /// Lanes of a warp stand at the same place of their stacks: without this, in the same lines of the cache.
 constexpr size_t kLaneOffset = 128;
 
