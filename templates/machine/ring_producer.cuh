@@ -52,9 +52,9 @@ class RingProducer {
     }
   }
 
-  /// Copies the pages of `page` and behind it, for which one lane has half a microsecond a page: what a page is, its cursor works out while
-  /// the one before is on its way. While the ring is full, memory would be idle: L2 takes some of the next pages, of `next()`
-  /// too, slowly enough for the vectors that everyone waits for to get through.
+  /// Copies the pages of `page` and behind it, for which one lane has half a microsecond a page: what a page is, its cursor works
+  /// out while the one before is on its way. While the ring is full, memory would be idle: L2 takes some of the next pages, of
+  /// `next()` too, slowly enough for the vectors that everyone waits for to get through.
   template <class Next>
   SOLITON_DEVICE void stream(Cursor page, PageWindow window, const Next& next) {
     in_next_ = false;
