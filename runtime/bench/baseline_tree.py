@@ -29,7 +29,7 @@ import pathlib
 import re
 import statistics
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
 import torch
 from torch import Tensor
@@ -43,6 +43,7 @@ FLUSHED_BYTES = 256 << 20  # several times the L2 cache
 TOLERANCE = 4e-3  # of an output, whose values are means of normal ones: fp16 holds 11 bits
 CHECK_TOLERANCE = 1e-5
 SEED = 1
+Outputs = TypeVar("Outputs")
 WAYS = ("cascade", "flat", "batch_attention")
 ALL = ("few-shot:20,few-shot:30,few-shot:50,speculative:64,document-qa:2,document-qa:8,document-qa:32,parallel:8@1024,"
        "parallel:32@1024,parallel:32@2048,binary:6")
@@ -189,15 +190,23 @@ def expected_rows(tree: Tree, q: Tensor, keys: Tensor, values: Tensor) -> Tensor
     return torch.cat(rows)
 
 
-def attend_by_tables(tables: Tables, pages: Pages, q: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    outputs, sums = torch.empty_like(q), torch.empty(q.shape[:2])
+def tokens_by_tables(tables: Tables, pages: Pages) -> list[Tensor]:
+    """Of each reader."""
+    of_readers = []
     for reader, length in enumerate(tables.lengths):
-        rows = slice(tables.row_starts[reader], tables.row_starts[reader + 1])
         of_reader = tables.pages[tables.page_starts[reader]:tables.page_starts[reader + 1]]
         slots = [page * pages.page_size + slot for page in of_reader for slot in range(pages.page_size)][:length]
         tokens = torch.tensor([pages.tokens[slot] for slot in slots])
         if int(tokens.min()) < 0:
             raise Unusable("--self-check: expected tokens in all slots that are read, got an empty one")
+        of_readers.append(tokens)
+    return of_readers
+
+
+def attend_by_tables(tables: Tables, pages: Pages, q: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    outputs, sums = torch.empty_like(q), torch.empty(q.shape[:2])
+    for reader, tokens in enumerate(tokens_by_tables(tables, pages)):
+        rows = slice(tables.row_starts[reader], tables.row_starts[reader + 1])
         outputs[rows], sums[rows] = attend(q[rows], keys[tokens], values[tokens])
     return outputs, sums
 
@@ -245,6 +254,12 @@ def cache_of(pages: Pages, keys: Tensor, values: Tensor) -> Tensor:
     return torch.stack([part[tokens].view(-1, pages.page_size, KV_HEADS, HEAD_DIM) for part in (keys, values)], dim=1)
 
 
+def use_fa2(cascade: Any) -> None:
+    """What flat decoding takes too, where a cascade would choose by the card."""
+    for part in getattr(cascade, "_batch_prefill_wrappers", []):
+        part._backend = part._requested_backend = "fa2"  # the latter since 0.7
+
+
 def way_to_attend(way: str, tree: Tree, page_size: int, q: Tensor, keys: Tensor, values: Tensor) -> Callable[[], Tensor]:
     """Plans; what it returns runs."""
     flashinfer = import_flashinfer()
@@ -253,8 +268,7 @@ def way_to_attend(way: str, tree: Tree, page_size: int, q: Tensor, keys: Tensor,
         levels = cascade_tables(tree, pages)
         workspace = torch.empty(512 << 20, dtype=torch.uint8, device="cuda")
         wrapper = flashinfer.MultiLevelCascadeAttentionWrapper(len(levels), workspace, "NHD")
-        for part in getattr(wrapper, "_batch_prefill_wrappers", []):
-            part._backend = "fa2"  # what flat decoding takes too
+        use_fa2(wrapper)
         wrapper.plan([ints(level.row_starts) for level in levels], [ints(level.page_starts) for level in levels],
                      [ints(level.pages) for level in levels],
                      [ints(level.last_page_tokens(page_size)) for level in levels],
@@ -276,7 +290,7 @@ def way_to_attend(way: str, tree: Tree, page_size: int, q: Tensor, keys: Tensor,
     return lambda: wrapper.run(q, cache)[0]
 
 
-def captured(run: Callable[[], Tensor]) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+def captured(run: Callable[[], Outputs]) -> tuple[torch.cuda.CUDAGraph, Outputs]:
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -326,14 +340,16 @@ def measure(way: str, tree: Tree, page_size: int, repeats: int) -> float | str:
 class Apart:
     """Measures in a process of its own, and in another one behind each failure: that of a kernel ends all use of the device."""
 
-    def __init__(self) -> None:
+    def __init__(self, measure: Callable[..., float | str]) -> None:
+        """measure gives a time, or says why there is none."""
+        self.one = measure
         self.pool: concurrent.futures.ProcessPoolExecutor | None = None
 
     def measure(self, *arguments: Any) -> float | str:
         if self.pool is None:
             self.pool = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         try:
-            result = self.pool.submit(measure, *arguments).result()
+            result = self.pool.submit(self.one, *arguments).result()
         except concurrent.futures.process.BrokenProcessPool:
             result = "the process ended"
         if isinstance(result, str):
@@ -348,7 +364,7 @@ def read_soliton(path: pathlib.Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise Unusable(f"{path}: expected a file of soliton-bench --tree, got: {error}") from error
+        raise Unusable(f"{path}: expected JSON of soliton-bench, got: {error}") from error
 
 
 def add_soliton(row: dict[str, Any], soliton: dict[str, Any]) -> None:
@@ -389,7 +405,7 @@ def bench(options: argparse.Namespace) -> None:
     flashinfer = import_flashinfer()
     rows: list[dict[str, Any]] = [{"test": tree.name, "rows": tree.rows, "unique_tokens": tree.unique_tokens}
                                   for tree in trees]
-    apart = Apart()
+    apart = Apart(measure)
     for way in options.ways:
         for tree, row in zip(trees, rows):
             result = apart.measure(way, tree, options.page_size, options.repeats)

@@ -66,6 +66,17 @@ constexpr std::array kNotRun = {
     NotRun{"build/soliton-bench -k build/kernels/llama-3.1-8b-sm90.so --random-weights -n 32 -r 3 --tree "
            "few-shot:20,speculative:64",
            kCard, ""},
+    NotRun{"build/soliton-gen tests/models/attention-8b-sinks.yaml --gpu h200,h100 --rows 1,8,64 -o sinks "
+           "--compile",
+           "needs nvcc",
+           "build/soliton-gen tests/models/attention-8b-sinks.yaml --gpu h200,h100 --rows 1,8,64 -o sinks"},
+    NotRun{"build/soliton-bench -k sinks/kernel.so --random-weights -n 16 -d 0,4096,32768 --tree "
+           "parallel:8@4096 --json-file sinks.json",
+           kCard, ""},
+    NotRun{"python3 runtime/bench/baseline_variants.py sinks --tests d4096,d32768,parallel:8@4096 --soliton "
+           "sinks.json",
+           kTorch,
+           R"sh(python3 -c 'import ast; ast.parse(open("runtime/bench/baseline_variants.py").read())')sh"},
     NotRun{"build/soliton-bench --tune models/llama-3.1-8b.yaml --gpu h200 -d 128,6144 -n 64 -r 3", kCard,
            ""},
     // runtime/bench/results/README.md
