@@ -102,6 +102,18 @@ double best_peer_ratio(const Source& source) {
   }
   return best / number(source.entry, "soliton_us");
 }
+/// Of FlashInfer's ways with a variant, the fastest, by its name.
+std::string fastest_way(const Json& entry) {
+  std::string fastest;
+  for (const auto& [way, result] : entry.at("ways").items()) {
+    if (!result.contains("us")) continue;
+    if (fastest.empty() || number(result, "us") < number(entry.at("ways").at(fastest), "us")) fastest = way;
+  }
+  return fastest;
+}
+double fastest_us(const Source& source) {
+  return number(source.entry.at("ways").at(fastest_way(source.entry)), "us");
+}
 Figure of_unit(const char* unit) {
   return [=](const Source& source) { return metric(source, unit); };
 }
@@ -156,6 +168,14 @@ const std::map<std::string, Figure> kFigures = {
     {"flat us", of_entry("flat_us")},
     {"BatchAttention us", of_entry("batch_attention_us")},
     {"best / Soliton", best_peer_ratio},
+    {"FlashInfer us", fastest_us},
+    {"by the cache us",
+     [](const Source& source) {
+       return fastest_us(source) -
+              number(source.entry.at("ways").at(fastest_way(source.entry)), "without_cache_us");
+     }},
+    {"FlashInfer / Soliton",
+     [](const Source& source) { return fastest_us(source) / number(source.entry, "soliton_us"); }},
     {"plain tokens/s", of_runs("plain_tokens_per_s")},
     {"tokens/s with drafts", of_runs("tokens_per_s")},
     {"of plain", of_entry("of_plain")},
@@ -202,9 +222,9 @@ const std::map<std::string, Figure> kFigures = {
 
 /// Columns that say what is measured.
 const std::set<std::string> kLabels = {
-    "model",     "weights",    "context",      "tree",       "kernel",        "launch", "file",
-    "attention", "prompt",     "PyTorch file", "vLLM file",  "one-card file", "card",   "clients",
-    "turn",      "drafted by", "suite",        "vocabulary", "kernel's rows"};
+    "model",  "weights",      "context",       "tree",          "kernel", "launch",  "file", "attention",
+    "prompt", "PyTorch file", "vLLM file",     "one-card file", "card",   "clients", "turn", "drafted by",
+    "suite",  "vocabulary",   "kernel's rows", "variant",       "cache",  "way"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -282,6 +302,7 @@ class RowOfFigures {
       return {{json, find_named(json.at("masks"), "vocabulary", cell("vocabulary")), {}}};
     if (has("tree")) return {{json, find_tree(json), {}}};
     if (has("kernel's rows")) return {{json, find_calibration(json), {}}};
+    if (has("variant")) return {{json, find_variant(json), {}}};
     if (has("turn"))
       return {{json, json.at("points").at(0).at("turns").at(std::stoul(cell("turn")) - 1), {}}};
     if (has("clients")) return {{json, find_point(json), {}}};
@@ -311,6 +332,13 @@ class RowOfFigures {
   }
 
   Json find_tree(const Json& json) const { return find_named(json.at("trees"), "test", cell("tree")); }
+
+  Json find_variant(const Json& json) const {
+    const Json entry = find_named(json.at("variants"), "test", cell("cache"));
+    EXPECT_EQ(entry.at("variant"), cell("variant"));
+    EXPECT_EQ(fastest_way(entry), cell("way"));
+    return entry;
+  }
 
   Json find_calibration(const Json& json) const {
     for (const Json& kernel : json.at("calibration")) {
