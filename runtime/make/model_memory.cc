@@ -47,6 +47,23 @@ int64_t most_tokens(const ModelFacts& facts, int64_t free_bytes,
   return fitting * kKvPageTokens;
 }
 
+/// Those that a token goes through, or all that there are.
+enum class Experts { kChosen, kAll };
+
+/// Of all layers, without padding.
+int64_t matrix_bytes(const ModelFacts& facts, Experts experts) {
+  const Graph graph = build_graph(facts);
+  int64_t bytes = 0;
+  graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
+    if (op.kind != PhaseKind::kMatrix) return;
+    const GraphMatrix& matrix = graph.matrices[op.matrix];
+    const int64_t of_chosen =
+        int64_t{matrix.rows} * matrix.columns * matrix.format.block_bytes() / (kColumnBlock * kTileRows);
+    bytes += experts == Experts::kAll ? of_chosen / matrix.experts.chosen * matrix.experts.count : of_chosen;
+  });
+  return bytes;
+}
+
 std::string gigabytes(int64_t bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(bytes) * 1e-9);
 }
@@ -70,19 +87,12 @@ std::string describe_fitting(const ModelFacts& facts, int32_t context, int64_t f
 }  // namespace
 
 int64_t read_weight_bytes(const ModelFacts& facts) {
-  const Graph graph = build_graph(facts);
   const ModelTables tables = model_tables(facts);
-  int64_t bytes = tables.bytes() - tables.embedding_bytes();
-  graph.for_each_op([&](const GraphOp& op, int /*layer*/) {
-    if (op.kind != PhaseKind::kMatrix) return;
-    const GraphMatrix& matrix = graph.matrices[op.matrix];
-    bytes += int64_t{matrix.rows} * matrix.columns * matrix.format.block_bytes() / (kColumnBlock * kTileRows);
-  });
-  return bytes;
+  return matrix_bytes(facts, Experts::kChosen) + tables.bytes() - tables.embedding_bytes();
 }
 
 int64_t device_weight_bytes(const ModelFacts& facts) {
-  return read_weight_bytes(facts) + model_tables(facts).embedding_bytes();
+  return matrix_bytes(facts, Experts::kAll) + model_tables(facts).bytes();
 }
 
 int64_t free_bytes_of_cards(const ModelFacts& facts, int64_t free_bytes, int num_cards) {

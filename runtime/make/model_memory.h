@@ -10,10 +10,10 @@
 namespace soliton {
 
 /// Bytes of a model on the device, without padding: its matrices in bf16 or as integers with their scales and
-/// zeros, lm_head among them if it is tied too; and its tables.
+/// zeros, all experts, lm_head if it is tied too; and its tables.
 int64_t device_weight_bytes(const ModelFacts& facts);
 
-/// Of these, what every token reads: all but the embedding.
+/// Of these, what a token reads: all but the embedding and the experts that it does not go through.
 int64_t read_weight_bytes(const ModelFacts& facts);
 
 /// What several cards with `free_bytes` each hold of a model that they share, as if it were one card's: tables are on

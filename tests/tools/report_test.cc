@@ -234,6 +234,20 @@ TEST(ModelMemory, CountsBiasesAndATiedLmHeadTwice) {
   EXPECT_EQ(read_weight_bytes(facts), device_weight_bytes(facts) - 2 * kEmbedding);
 }
 
+TEST(ModelMemory, CountsAllExpertsOnTheDeviceAndTheChosenOnesOfAToken) {
+  const auto facts_of = [](const char* name) {
+    return load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / name).facts;
+  };
+  // 46 702 792 704 parameters, of which 8 experts in 32 layers are 3 matrices of 4096 x 14336 each; a token goes through 2.
+  constexpr int64_t kExpert = int64_t{3} * 4096 * 14336;
+  constexpr int64_t kEmbedding = int64_t{32000} * 4096;
+  const ModelFacts mixtral = facts_of("mixtral-8x7b.yaml");
+  EXPECT_EQ(device_weight_bytes(mixtral), 2 * 46702792704);
+  EXPECT_EQ(read_weight_bytes(mixtral), 2 * (46702792704 - kEmbedding - 32 * 6 * kExpert));
+  EXPECT_EQ(fitting_context(mixtral, 80 * int64_t{1000000000}), 0);
+  EXPECT_EQ(device_weight_bytes(facts_of("qwen3-30b-a3b.yaml")), 2 * 30532122624);
+}
+
 TEST(ModelMemory, CountsIntegersWithTheirScalesAndZeros) {
   ModelFacts facts =
       load_model_config(std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "llama-3.1-8b-gptq.yaml")
