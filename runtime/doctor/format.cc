@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "models/printing.h"
@@ -68,6 +69,8 @@ std::string describe_driver(const DoctorReport& report) {
   return line("driver", text);
 }
 
+constexpr size_t kNameWidth = 18;  // at least
+
 std::string describe_compiler(const char* label, const FoundCompiler& compiler) {
   return line(label, compiler.problem.empty() ? fmt::format("{} ({})", compiler.version, compiler.program)
                                               : compiler.problem);
@@ -85,10 +88,11 @@ std::string describe_kernels(const char* label, const KernelFolder& folder) {
   return text;
 }
 
-std::string describe_model(const FoundModel& model) {
-  std::string text =
-      fmt::format("{:<18} {:>9} at {} bits, and {:.1f} KB a token", model.name, gigabytes(model.weight_bytes),
-                  model.weight_bits, static_cast<double>(model.token_bytes) * 1e-3);
+/// `width`: of the column of names.
+std::string describe_model(const FoundModel& model, size_t width = kNameWidth) {
+  std::string text = fmt::format("{:<{}} {:>9} at {} bits, and {:.1f} KB a token", model.name, width,
+                                 gigabytes(model.weight_bytes), model.weight_bits,
+                                 static_cast<double>(model.token_bytes) * 1e-3);
   if (model.window_bytes > 0) text += fmt::format(" and {} of windows", gigabytes(model.window_bytes));
   if (!model.context) return text + fmt::format("; context up to {}", model.max_context);
   if (*model.context == 0) return text + ": does not fit";
@@ -102,7 +106,9 @@ std::string describe_models(const DoctorReport& report) {
   if (!report.model) {
     std::string text =
         line("models", report.device ? "in the GPU's free memory" : "and the memory that they need");
-    for (const FoundModel& model : report.models) text += line("", describe_model(model));
+    size_t width = kNameWidth;
+    for (const FoundModel& model : report.models) width = std::max(width, model.name.size());
+    for (const FoundModel& model : report.models) text += line("", describe_model(model, width));
     return text;
   }
   const CheckedModel& model = *report.model;
