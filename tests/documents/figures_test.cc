@@ -24,7 +24,7 @@ const fs::path kResults = "runtime/bench/results";
 struct Source {
   Json file;   // the row's, with what holds for the whole run
   Json entry;  // in it: a test, a tree or a launch
-  Json peer;   // the same test in the row's "PyTorch file", "vLLM file" or "one-card file", if there is one
+  Json peer;   // the same test in the row's file of a peer, or its "one-card file", if there is one
 };
 
 double number(const Json& json, const char* key) {
@@ -132,6 +132,8 @@ const std::map<std::string, Figure> kFigures = {
     {"PyTorch, tokens/s", of_peer("tokens_per_s")},
     {"vLLM, us", of_peer("token_us_p50")},
     {"vLLM, tokens/s", of_peer("tokens_per_s")},
+    {"llama.cpp, us", of_peer("token_us_p50")},
+    {"llama.cpp, tokens/s", of_peer("tokens_per_s")},
     {"PyTorch of S, %",
      [](const Source& source) {
        return 100 * number(source.peer, "bytes_per_s") / number(source.file, "read_bandwidth_bytes_per_s");
@@ -222,9 +224,10 @@ const std::map<std::string, Figure> kFigures = {
 
 /// Columns that say what is measured.
 const std::set<std::string> kLabels = {
-    "model",  "weights",      "context",       "tree",          "kernel", "launch",  "file", "attention",
-    "prompt", "PyTorch file", "vLLM file",     "one-card file", "card",   "clients", "turn", "drafted by",
-    "suite",  "vocabulary",   "kernel's rows", "variant",       "cache",  "way"};
+    "model",         "weights",       "context", "tree",         "kernel",     "launch",
+    "file",          "attention",     "prompt",  "PyTorch file", "vLLM file",  "llama.cpp file",
+    "one-card file", "card",          "clients", "turn",         "drafted by", "suite",
+    "vocabulary",    "kernel's rows", "variant", "cache",        "way"};
 
 std::vector<std::string> split(const std::string& cell) {
   std::vector<std::string> parts;
@@ -258,7 +261,7 @@ class RowOfFigures {
   }
 
   std::string peer_file() const {
-    for (const char* column : {"PyTorch file", "vLLM file"}) {
+    for (const char* column : {"PyTorch file", "vLLM file", "llama.cpp file"}) {
       if (const std::string peer = file(column); !peer.empty()) return peer;
     }
     return file("one-card file");
