@@ -41,7 +41,7 @@ inline constexpr int kNotVerified = 9;
 inline constexpr int kInterrupted = 130;
 
 inline const std::string kTinyKernel = std::string(SOLITON_KERNELS) + "/tiny-stories-cpu.so";
-inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/card/ends-tiny-stories.so";
+inline const std::string kCudaKernel = std::string(SOLITON_KERNELS) + "/card/some-tiny-stories.so";
 inline const std::string kOtherKernel = std::string(SOLITON_TEST_KERNELS) + "/micro-1.so";
 inline const std::string kOneRowKernel = std::string(SOLITON_TEST_KERNELS) + "/tiny-3.so";
 /// In the environment: a driver's library that says there is an H200.

@@ -1,4 +1,4 @@
-// Kernels found, or made and kept: by the real compiler once, else by scripts in its place, which note that they
+// Kernels found, or made and kept: by the real compilers once each, else by scripts in their place, which note that they
 // were called and leave what a compiler might leave.
 #include "runtime/make/make_kernel.h"
 
@@ -37,6 +37,7 @@ TEST_F(MakeKernel, LeavesOutRowsThatCannotBePlannedAndSaysSo) {
 }
 
 TEST_F(MakeKernel, MakesWithTheRealCompilerWhatRuns) {
+  use_compiler("exec c++ \"$@\" -O0");
   const fs::path path = make();
   KernelLibrary library = KernelLibrary::open(path);
   library.select_device(0);
@@ -195,6 +196,7 @@ TEST_F(MakeKernel, TheLibraryThatMeasuresCompiles) {
   const GpuSpec emulated = load_gpu_spec(default_gpus_dir() / "cpu.yaml");
   EXPECT_EQ(measure_bandwidth(emulated, 0, request_.cache, SOLITON_SOURCE_DIR), 0) << "emulation has none";
   EXPECT_TRUE(cached().empty());
+  if (!long_tests()) GTEST_SKIP() << "by nvcc in long runs only";
   if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
   if (has_card()) GTEST_SKIP() << "there is a card";
   try {
