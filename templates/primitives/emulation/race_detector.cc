@@ -9,6 +9,8 @@ namespace soliton::emulation {
 
 namespace {
 
+constexpr size_t kFewReads = 4;  // of a cell
+
 bool is_write(Access access) {
   return access == Access::kStore || access == Access::kCopyWrite || is_relaxed_store(access) ||
          is_add(access);
@@ -38,6 +40,7 @@ void RaceDetector::Cell::split() {
     half.write_epoch = write_epoch;
     half.write_access = write_access;
     half.reads = reads;
+    half.pruned = pruned;
     half.first_atomic = first_atomic;
     half.message = message;
   }
@@ -146,16 +149,15 @@ bool RaceDetector::read(int thread, Access access, Cell& cell, const VectorClock
     return false;
   }
   const bool engine = thread >= num_threads_;
-  const VectorClock* reads = engine ? nullptr : &threads_[thread].clocks.reads;
-  for (size_t i = 0; i < cell.reads.size();) {
-    const Read& other = cell.reads[i];
-    const bool before = other.thread == thread || (!engine && other.epoch <= (*reads)[other.thread]);
-    if (before && is_atomic(other.access) == atomic && is_wide(other.access) == is_wide(access)) {
-      cell.reads[i] = cell.reads.back();
-      cell.reads.pop_back();
-    } else {
-      ++i;
-    }
+  // Others only say sooner what those say that are ordered after them. Where many threads read a cell none is: so that each
+  // does not look at all, plain reads are pruned once they have doubled.
+  if (atomic || cell.reads.size() >= 2 * cell.pruned + kFewReads) {
+    const VectorClock* reads = engine ? nullptr : &threads_[thread].clocks.reads;
+    std::erase_if(cell.reads, [&](const Read& other) {
+      const bool before = other.thread == thread || (!engine && other.epoch <= (*reads)[other.thread]);
+      return before && is_atomic(other.access) == atomic && is_wide(other.access) == is_wide(access);
+    });
+    cell.pruned = cell.reads.size();
   }
   cell.reads.push_back({thread, engine ? engine_epochs_[thread - num_threads_] : epoch(thread), access});
   if (is_atomic(access) && cell.first_atomic.thread < 0) cell.first_atomic = cell.reads.back();
@@ -202,6 +204,7 @@ bool RaceDetector::write(const Write& now, Cell& cell, const Clocks& clocks, Rac
     }
   }
   cell.reads.clear();
+  cell.pruned = 0;
   cell.first_atomic.thread = -1;
   cell.writer = now.thread;
   cell.write_epoch = now.epoch;
