@@ -58,6 +58,17 @@ inline std::string quick_compiler(const fs::path& folder) {
   return "CXX=" + script.string();
 }
 
+/// In the environment: one that makes this library of whatever it is given.
+inline std::string copying_compiler(const fs::path& folder, const fs::path& library) {
+  const fs::path script = folder / "c++";
+  write_text(script,
+             "#!/bin/sh\nif [ \"$1\" = --version ]; then exec c++ --version; fi\n"
+             "for last; do :; done; cp '" +
+                 library.string() + "' \"$last\"\n");
+  fs::permissions(script, fs::perms::owner_all);
+  return "CXX=" + script.string();
+}
+
 /// A working folder that holds a copy of the tiny model, to be damaged.
 class Cli : public testing::Test {
  protected:

@@ -107,11 +107,14 @@ class KernelUnderTest {
     }
   }
 
-  /// Fills the cache with all but the last `num_fed` of the tokens, which it returns. Kernels of several rows are fed.
+  /// Fills the cache with all but the last `num_fed` of the tokens, which it returns. Kernels of several rows are fed what
+  /// they take in a step.
   std::vector<int32_t> fill_all_but(const std::vector<int32_t>& tokens, int num_fed) {
-    constexpr int kAnyNumber = 1 << 20;
     const auto fed = tokens.end() - std::min<ptrdiff_t>(num_fed, std::ssize(tokens));
-    fill({tokens.begin(), fed}, engine_->max_rows() > 1 ? kAnyNumber : 0);
+    const int rows = engine_->max_rows();
+    const auto last_step = rows == 1 ? fed : fed - std::min<ptrdiff_t>(rows, fed - tokens.begin());
+    fill({tokens.begin(), last_step}, 0);
+    fill({last_step, fed}, 1);
     return {fed, tokens.end()};
   }
 

@@ -162,7 +162,7 @@ TEST_F(ServeMix, AsksForABitOfEverything) {
       python() + " -B " SOLITON_SOURCE_DIR "/runtime/bench/serve_mix.py --url http://127.0.0.1:";
   const auto [status, output] =
       shell(script + std::to_string(port()) +
-            " --clients 2,12 --duration 3 --prompt 40 --max-tokens 30 --json-file " + figures_.string());
+            " --clients 2,12 --duration 2 --prompt 40 --max-tokens 30 --json-file " + figures_.string());
   EXPECT_EQ(status, 0) << output;
   const json results = figures();
   for (const json& point : results["points"]) {

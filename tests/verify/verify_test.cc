@@ -94,15 +94,18 @@ TEST(VerifyExperts, FindsThoseThatBecameZeroWhereATokenGoesThroughThem) {
     return !model.verify_without(in_layer(layer, name) + ".weight", 4).agrees;
   };
   EXPECT_TRUE(is_found("mlp.gate"));
+  // In short runs until there was one of either kind.
   int num_found = 0;
+  int num_missed = 0;
   for (int expert = 0; expert < facts.num_experts; ++expert) {
+    if (!long_tests() && num_found > 0 && num_missed > 0) break;
     const std::string prefix = fmt::format("mlp.experts.{}.", expert);
     const bool is_used = is_found(prefix + "down_proj");
     EXPECT_EQ(is_found(prefix + "gate_proj"), is_used) << prefix;
     EXPECT_EQ(is_found(prefix + "up_proj"), is_used) << prefix;
-    num_found += is_used ? 1 : 0;
+    ++(is_used ? num_found : num_missed);
   }
-  EXPECT_GE(num_found, facts.experts_per_token);
+  EXPECT_GE(num_found, long_tests() ? facts.experts_per_token : 1);
 }
 
 TEST(VerifySinks, FindsTensorsThatBecameZero) {
