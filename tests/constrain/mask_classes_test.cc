@@ -116,7 +116,69 @@ INSTANTIATE_TEST_SUITE_P(
         R"x({"type": "string", "pattern": "^[^\\x00-\\x20]*$"})x", R"x({"type": "string", "minLength": 30})x",
         R"x({"type": "string", "maxLength": 35})x", R"x({"type": "string", "pattern": "^.*$"})x",
         R"x({"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": true})x",
+        R"x({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+             "additionalProperties": false}, "minItems": 1, "uniqueItems": true})x",
+        R"x({"type": "string", "pattern": "^(a|b)*[a-r]{3}$", "maxLength": 6})x",
+        R"x({"type": "string", "pattern": "^[a-z]+(q[a-z]+)?é?$", "minLength": 2, "maxLength": 5})x",
         R"x({"type": "object", "patternProperties": {"^a": {"type": "null"}, "日": {"type": "null"}}})x"));
+
+/// Stacks behind each byte of a text, and what a set of kept ones says of them.
+void expect_sets_as_stacks(StackMachine& machine, StackSets& sets, const std::string& text) {
+  Stacks stacks = machine.start();
+  StackSets::Index set = sets.of(stacks);
+  for (const char character : text) {
+    for (int other = 0; other <= 0xff && set != StackSets::kNotKept; ++other) {
+      const auto byte = static_cast<uint8_t>(other);
+      const StackSets::Index next = sets.step(set, byte);
+      if (next == StackSets::kNotKept) continue;
+      const Stacks expected = machine.step(stacks, byte);
+      ASSERT_EQ(next == StackSets::kNone, expected.empty()) << in_quotes(text) << other;
+      if (next == StackSets::kNone) continue;
+      EXPECT_EQ(sets.stacks(next), expected);
+      EXPECT_EQ(sets.may_end(next), machine.may_end(expected));
+      if (stacks.size() == 1) {
+        EXPECT_EQ(sets.step(stacks[0], byte), next);
+      }
+    }
+    stacks = machine.step(stacks, static_cast<uint8_t>(character));
+    ASSERT_FALSE(stacks.empty()) << in_quotes(text);
+    set = sets.of(stacks);
+  }
+}
+
+constexpr const char* kSetsSchema = R"x({"type": "array", "items": {"type": "object", "properties":
+    {"a": {"type": "string"}}, "required": ["a"]}, "uniqueItems": true})x";
+
+TEST(StackSets, StepAsStacksDo) {
+  const auto vocabulary = byte_vocabulary();
+  for (const size_t most_bytes : {StackSets::kMostBytes, size_t{20'000}, size_t{0}}) {
+    Budget budget("s");
+    const Grammar grammar = schema_grammar(kSetsSchema);
+    StackMachine machine(grammar, make_automaton(grammar, vocabulary->bytes(), budget), budget);
+    StackSets sets(machine, most_bytes);
+    for (int i = 0; i < 2; ++i) {
+      expect_sets_as_stacks(machine, sets, R"([ {"a":"x"}, {"a": "y1)");
+      EXPECT_EQ(sets.of({{0, kBottom, 77}}) == StackSets::kNotKept, most_bytes < StackSets::kMostBytes);
+      sets.forget_if_full();
+    }
+  }
+}
+
+// Whether sets are kept or not.
+TEST(StackSets, MasksAreAlikeWithoutSets) {
+  const auto vocabulary = byte_vocabulary({"{\"", "\":", "a\":\"", "\"}", "\"},{\"", "ab", "  ", " {", "[{"});
+  Budget budget("s");
+  const Grammar grammar = schema_grammar(kSetsSchema);
+  StackMachine machine(grammar, make_automaton(grammar, vocabulary->bytes(), budget), budget);
+  TokenMasks kept(machine, *vocabulary, budget);
+  TokenMasks not_kept(machine, *vocabulary, budget, 0);
+  Stacks stacks = machine.start();
+  for (const char byte : std::string(R"([ {"a":"x"},{"a":"y"}])")) {
+    EXPECT_EQ(kept.allowed(stacks), not_kept.allowed(stacks)) << byte;
+    stacks = machine.step(stacks, static_cast<uint8_t>(byte));
+    ASSERT_FALSE(stacks.empty()) << byte;
+  }
+}
 
 // Rules that end behind plain text, or call others there.
 TEST(MaskClassesOfGrammars, AreAsByTrial) {

@@ -238,6 +238,21 @@ int32_t StackMachine::room(const Group& group) const {
   return counter.max - group.count - frames_[static_cast<size_t>(group.frame)].characters;
 }
 
+int32_t StackMachine::most_left(const Group& group) const {
+  return automaton_.counters[static_cast<size_t>(counter_of(group.below))].max - group.count;
+}
+
+std::bitset<256> StackMachine::bytes(FrameIndex frame) const {
+  std::bitset<256> taken;
+  for (const int32_t state : states(frame)) {
+    for (const ByteEdge& edge : automaton_.states[static_cast<size_t>(state)].bytes) {
+      budget_.charge(1 + edge.last - edge.first);
+      for (int byte = edge.first; byte <= edge.last; ++byte) taken.set(static_cast<size_t>(byte));
+    }
+  }
+  return taken;
+}
+
 /// Of the rules of a frame's call.
 FrameIndex StackMachine::start_of(FrameIndex frame, size_t call) {
   const Frame& at = frames_[static_cast<size_t>(frame)];

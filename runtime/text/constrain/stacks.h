@@ -91,6 +91,8 @@ class StackMachine {
   bool is_counted(const Group& group) const { return counter_of(group.below) != Automaton::kNoCounter; }
   /// How many more characters a counted group may read, where those that end its rule are left.
   int32_t room(const Group& group) const;
+  /// How many more characters a counted group may read, whatever is left.
+  int32_t most_left(const Group& group) const;
   /// No call, and no end of the rule.
   bool is_plain(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].is_plain; }
   size_t num_states(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].states.size(); }
@@ -99,6 +101,8 @@ class StackMachine {
   int height(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].height; }
   /// Characters that it takes to end the rule, in a grammar that counts some.
   int32_t characters(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].characters; }
+  /// Those that may follow in a frame.
+  std::bitset<256> bytes(FrameIndex frame) const;
   /// What each byte makes of a frame, of all at once: in less time than one by one.
   void find_steps(FrameIndex frame);
   int depth(NodeIndex node) const { return nodes_[static_cast<size_t>(node)].depth; }

@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 namespace soliton::constrain {
 namespace {
 
 constexpr int32_t kNotCounted = -1;
-constexpr uint8_t kFirstLead = 0xc0;  // of UTF-8's bytes, that a character of several begins with
 
-bool is_continuation(uint8_t byte) {
-  return byte >= 0x80 && byte < kFirstLead;
-}
+// Stacks that are looked at at once, where there are many. All of a text may be too many, with what calls add to them.
+constexpr size_t kFewTogether = 5;
+constexpr size_t kManyTogether = 64;
 
 // Of a vocabulary of 128k tokens a mask has 16 KB, and a walk up to 1 MB.
 constexpr size_t kMostBytes = size_t{12} << 20;
@@ -31,8 +29,19 @@ const TokenMask& TokenMasks::allowed(const Stacks& stacks) {
   }
   const auto known = masks_.find(key);
   if (known != masks_.end()) return known->second;
+  sets_.forget_if_full();
   TokenMask mask(vocabulary_.num_words());
-  for (const Group& group : stacks) allow(group, mask);
+  Stacks together;
+  for (const Group& group : stacks) {
+    if (takes_few(group)) together.push_back(group);
+  }
+  if (together.size() < kFewTogether) together.clear();
+  for (const Group& group : stacks) {
+    if (together.empty() || !takes_few(group)) allow(group, mask);
+  }
+  for (size_t first = 0; first < together.size(); first += kManyTogether)
+    allow_together(std::span(together).subspan(first, std::min(kManyTogether, together.size() - first)),
+                   mask);
   forget_if_too_much(mask.size() * sizeof(mask[0]) + stacks.size() * sizeof(stacks[0]));
   return masks_.emplace(std::move(key), std::move(mask)).first->second;
 }
@@ -52,7 +61,8 @@ void TokenMasks::allow(const Group& group, TokenMask& mask) {
   if (machine_.may_count(group, static_cast<int>(vocabulary_.num_characters()))) {
     const std::optional<int32_t> plain = plain_room(group);
     if (plain) add_plain(static_cast<size_t>(*plain), mask);
-    return walk(plain ? vocabulary_.rest() : vocabulary_.tree(), {group}, kRoot, kMaxDepth, mask, nullptr);
+    const Tree& tree = plain ? vocabulary_.rest() : vocabulary_.tree();
+    return walk(tree, level_of({group}), kRoot, kMaxDepth, mask, nullptr);
   }
   const Walk& found = walk_from_root(group.frame, kMaxDepth - machine_.depth(group.below));
   budget_.charge(std::ssize(mask) / 8);
@@ -60,7 +70,19 @@ void TokenMasks::allow(const Group& group, TokenMask& mask) {
   if (found.ends.empty()) return;
   const Stacks behind = machine_.behind(group.below);
   if (behind.empty()) return;
-  for (const int32_t end : found.ends) walk(*found.tree, behind, end, kMaxDepth, mask, nullptr);
+  const Level from = level_of(behind);
+  for (const int32_t end : found.ends) walk(*found.tree, from, end, kMaxDepth, mask, nullptr);
+}
+
+/// Whether so few bytes may follow that no loop is worth being looked for.
+bool TokenMasks::takes_few(const Group& group) const {
+  constexpr size_t kFewBytes = 8;
+  return machine_.bytes(group.frame).count() < kFewBytes;
+}
+
+/// Tokens of which any of the groups reads the first bytes.
+void TokenMasks::allow_together(std::span<const Group> groups, TokenMask& mask) {
+  walk(vocabulary_.tree(), level_of({groups.begin(), groups.end()}), kRoot, kMaxDepth, mask, nullptr);
 }
 
 void TokenMasks::add_plain(size_t num_characters, TokenMask& mask) {
@@ -115,11 +137,11 @@ int32_t TokenMasks::room(const Group& group, const CharacterLoop& loop) const {
   return std::min(loop.most, machine_.room(group) + machine_.characters(group.frame) - loop.characters);
 }
 
-/// Takes the tokens below a node, before `end`, with which the group that has come there stays in a loop: true if these are
-/// all. Otherwise the walk looks only for those with which it leaves, if the node is so near the root that the characters
-/// of all tokens below it are known from there on, and if there are so many that this saves time.
-bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level,
-                           TokenMask& mask) {
+/// Takes the tokens below a node, before `end`, if the group that has come there stays in a loop with many of them: these by
+/// their characters, and of the others those that leave it one by one. False if nothing has been taken. That takes a node so near
+/// the root that the characters of all tokens below it are known from there on, or one below which all stay.
+bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, const Level& level,
+                           TokenMask& mask, std::vector<int32_t>* ends) {
   // To find a loop costs as much as some steps.
   constexpr int32_t kFewNodes = 64;
   constexpr int32_t kFewDeepNodes = 500;
@@ -139,7 +161,16 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
     }
   }
   constexpr int kFewCharacters = 8;  // of these, few tokens are
+  constexpr int32_t kFewTimes = 8;   // behind which little is known, what follows finds loops of its own
   if (depth > 1 || loop.stay.size() < kFewCharacters) return false;
+  // A count that ends a loop ends it there if all frames are equally far from the end of the rule, and else perhaps later.
+  const bool is_exact = most == loop.most ? loop.is_exact : loop.are_counted && loop.is_even;
+  if (!is_exact && most == loop.most && most < kFewTimes) return false;
+  const Rest rest{.stay = loop.stay,
+                  .leave = loop.leave,
+                  .most = int64_t{depth} + (is_exact ? CharacterLoop::kEndless : most),
+                  .longest = int64_t{depth} + longest_in(level.lone, loop),
+                  .has_first = depth == 0};
   const auto first =
       static_cast<size_t>(node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].first_token);
   const auto last = static_cast<size_t>(tree.nodes[static_cast<size_t>(end)].first_token);
@@ -149,64 +180,123 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   } else {
     set_tokens_going_on_with(tree, loop.stay, first, last, int64_t{depth} + most, mask);
   }
-  // A count that ends a loop ends it there if all frames are equally far from the end of the rule, and else perhaps later.
-  const bool is_exact = most == loop.most ? loop.is_exact : loop.are_counted && loop.is_even;
-  level.loop = &loop;
-  level.loop_end = end;
-  level.is_in_character = false;
-  level.loop_deepest = is_exact ? std::numeric_limits<int32_t>::max() : depth + most;
-  return false;
+  find_rest(tree, rest, first, last);
+  walk_rest(tree, first, last, static_cast<size_t>(depth), max_depth, mask, ends);
+  return true;
 }
+
+/// Characters of a loop that a group may read at most.
+int32_t TokenMasks::longest_in(const Group& group, const CharacterLoop& loop) const {
+  if (!machine_.is_counted(group) || !loop.are_counted) return CharacterLoop::kEndless;
+  const int32_t left = machine_.most_left(group);  // of those that the loop knows, each is counted
+  return loop.most > left ? left : CharacterLoop::kEndless;
+}
+
+namespace {
+
+constexpr size_t kBits = TokensOfCharacters::kTokensOfWord;
+
+/// Of the word of places from `base` on, those from `first` to before `last`.
+uint64_t places_within(size_t base, size_t first, size_t last) {
+  uint64_t places = ~uint64_t{0};
+  if (base < first) places &= ~uint64_t{0} << (first - base);
+  if (last - base < kBits) places &= (uint64_t{1} << (last - base)) - 1;
+  return places;
+}
+
+size_t place_of_first(uint64_t word, size_t base) {
+  return base + static_cast<size_t>(std::countr_zero(word));
+}
+
+/// The next one that has a bit, from `first` on; `last` or more if there is none before that.
+size_t next_place(std::span<const uint64_t> places, size_t first, size_t last) {
+  if (first >= last) return last;
+  size_t word = first / kBits;
+  uint64_t left = places[word] & (~uint64_t{0} << (first % kBits));
+  while (left == 0) {
+    if (++word * kBits >= last) return last;
+    left = places[word];
+  }
+  return place_of_first(left, word * kBits);
+}
+
+}  // namespace
 
 /// Of the tokens from `first` to before `last` those of at most so many characters, of which all but the first are of the
 /// given ones.
 void TokenMasks::set_tokens_going_on_with(const Tree& tree, const Characters& characters, size_t first,
                                           size_t last, int64_t most, TokenMask& mask) {
-  constexpr size_t kBits = TokensOfCharacters::kTokensOfWord;
-  for (size_t word = first / kBits; word * kBits < last; word += TokensOfCharacters::kWords) {
-    const TokensOfCharacters::Words words = tree.but_first.having_only(characters, word);
-    for (size_t i = 0; i < words.size(); ++i) {
-      const size_t base = (word + i) * kBits;
-      if (base >= last) break;
-      uint64_t left = words[i];
-      if (base < first) left &= ~uint64_t{0} << (first - base);
-      if (last - base < kBits) left &= (uint64_t{1} << (last - base)) - 1;
-      for (; left != 0; left &= left - 1) {
-        const size_t token = base + static_cast<size_t>(std::countr_zero(left));
-        if (tree.lengths[token] <= most) set_token(tree.tokens[token], mask);
+  for (size_t block = first / kBits; block * kBits < last; block += TokensOfCharacters::kWords) {
+    const TokensOfCharacters::Words words = tree.but_first.having_only(characters, block);
+    for (size_t i = 0; i < words.size() && (block + i) * kBits < last; ++i) {
+      const size_t base = (block + i) * kBits;
+      for (uint64_t left = words[i] & places_within(base, first, last); left != 0; left &= left - 1) {
+        const size_t place = place_of_first(left, base);
+        if (tree.lengths[place] <= most) set_token(tree.tokens[place], mask);
       }
     }
   }
 }
 
-/// Whether no token of a node or below it is missing, as a loop has taken those that stay in it.
-bool TokenMasks::skips(const Level& level, int32_t index, const Vocabulary::Node& node) {
-  if (level.loop == nullptr || index >= level.loop_end || node.deepest > level.loop_deepest) return false;
-  if (level.is_in_character && !is_continuation(node.byte)) return false;
-  const Characters& leave = level.loop->leave;
-  return !(Characters::is_printed(node.byte) && leave.has(node.byte)) && !node.below.meet(leave);
+/// Finds rest_ from place `first` to before `last`.
+void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, size_t last) {
+  const TokensOfCharacters& tokens = rest.has_first ? tree.whole : tree.but_first;
+  const auto most = static_cast<size_t>(std::min<int64_t>(rest.most, Vocabulary::kMostPlainCharacters));
+  const bool has_longer = rest.most < static_cast<int64_t>(vocabulary_.num_characters());
+  rest_.resize(tree.tokens.size() / kBits + 1);
+  for (size_t block = first / kBits; block * kBits < last; block += TokensOfCharacters::kWords) {
+    const TokensOfCharacters::Words leaving = tokens.having(rest.leave, block);
+    std::optional<TokensOfCharacters::Words> staying;
+    for (size_t i = 0; i < leaving.size() && (block + i) * kBits < last; ++i) {
+      const size_t base = (block + i) * kBits;
+      const uint64_t places = places_within(base, first, last);
+      rest_[block + i] = leaving[i] & places;
+      if (!has_longer) continue;
+      for (uint64_t left = places & ~leaving[i] & tree.longer[most][block + i]; left != 0; left &= left - 1) {
+        if (!staying) staying = tokens.having_only(rest.stay, block);
+        const int64_t length = tree.lengths[place_of_first(left, base)];
+        const uint64_t bit = left & -left;
+        if (length > rest.most && (length <= rest.longest || ((*staying)[i] & bit) == 0))
+          rest_[block + i] |= bit;
+      }
+    }
+  }
 }
 
-/// Whether what follows a byte is still in the loop, or in a character that may lead back to it. The level has been stepped
-/// to.
-bool TokenMasks::stays(const Level& before, int32_t index, uint8_t byte, Level& level) {
-  level.loop = nullptr;
-  if (before.loop == nullptr || index >= before.loop_end) return false;
-  const bool goes_on = is_continuation(byte) || (!before.is_in_character && byte >= kFirstLead);
-  const bool is_of_loop =
-      !before.is_in_character && Characters::is_printed(byte) && before.loop->stay.has(byte);
-  if (!goes_on && !is_of_loop) return false;
-  level.loop = before.loop;
-  level.loop_end = before.loop_end;
-  level.loop_deepest = before.loop_deepest;
-  level.is_in_character = goes_on;
-  return true;
+/// Tokens of rest_ from `first` to before `last`, in the order of their bytes, so that those that have some in common with the
+/// one before go on where these end. All have the first `depth` bytes, of the level there.
+void TokenMasks::walk_rest(const Tree& tree, size_t first, size_t last, size_t depth, int max_depth,
+                           TokenMask& mask, std::vector<int32_t>* ends) {
+  std::string_view before;  // the last one that was looked at
+  size_t known = depth;     // bytes of it that may follow
+  for (size_t place = next_place(rest_, first, last); place < last;) {
+    const std::string_view bytes = tree.piece(place);
+    budget_.charge(1);
+    const auto common = static_cast<size_t>(
+        std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end()).first - before.begin());
+    if (common > known) {  // the byte that may not follow is in both, and in all others of this node
+      const Vocabulary::Node& failed = tree.nodes[tree.node(place, known + 1)];
+      const int32_t behind = tree.nodes[static_cast<size_t>(failed.behind)].first_token;
+      place = next_place(rest_, static_cast<size_t>(behind), last);
+      continue;
+    }
+    if (!before.empty()) known = std::min(known, common);
+    before = bytes;
+    while (known < bytes.size() &&
+           step(levels_[known], static_cast<uint8_t>(bytes[known]), max_depth, levels_[known + 1])) {
+      ++known;
+      if (ends != nullptr && may_end(levels_[known]))
+        ends->push_back(static_cast<int32_t>(tree.node(place, known)));
+    }
+    if (known == bytes.size()) set_token(tree.tokens[place], mask);
+    place = next_place(rest_, place + 1, last);
+  }
 }
 
 const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_depth) {
   // Calls and ends before the first byte are groups of their own.
-  const Stacks alone = {{frame, kBottom}};
-  const bool is_plain = plain_room(alone[0]) && plain_text_.of(frame)->height <= max_depth;
+  const Group alone = {frame, kBottom};
+  const bool is_plain = plain_room(alone) && plain_text_.of(frame)->height <= max_depth;
   const auto walked = [&](int depth) {
     Walk found{.mask = TokenMask(vocabulary_.num_words()),
                .tree = is_plain ? &vocabulary_.rest() : &vocabulary_.tree()};
@@ -215,7 +305,7 @@ const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_dep
       add_plain(Vocabulary::kMostPlainCharacters, found.mask);
       machine_.reach(plain_text_.of(frame)->height);
     }
-    walk(*found.tree, alone, kRoot, depth, found.mask, &found.ends);
+    walk(*found.tree, level_of({alone}), kRoot, depth, found.mask, &found.ends);
     found.reached = machine_.take_reached();
     return found;
   };
@@ -230,45 +320,49 @@ const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_dep
 }
 
 /// Tokens that go on behind a node. `ends` are the nodes with whose byte all may have ended, if they are wanted.
-void TokenMasks::walk(const Tree& tree, const Stacks& stacks, int32_t start, int max_depth, TokenMask& mask,
+void TokenMasks::walk(const Tree& tree, const Level& from, int32_t start, int max_depth, TokenMask& mask,
                       std::vector<int32_t>* ends) {
   const std::span<const Vocabulary::Node> nodes = tree.nodes;
   const size_t above = start == kRoot ? 0 : nodes[static_cast<size_t>(start)].depth;
   const int32_t end =
       start == kRoot ? static_cast<int32_t>(nodes.size() - 1) : nodes[static_cast<size_t>(start)].behind;
-  begin_walk(levels_[above], stacks);
-  if (is_lone(levels_[above])) take_loop(tree, start, end, max_depth, levels_[above], mask);
+  if (start + 1 == end) return;
+  levels_[above] = from;
+  if (is_lone(from) && take_loop(tree, start, end, max_depth, levels_[above], mask, ends)) return;
   for (int32_t i = start + 1; i < end;) {
     const Vocabulary::Node& node = nodes[static_cast<size_t>(i)];
     budget_.charge(1);
-    const Level& before = levels_[node.depth - size_t{1}];
     Level& level = levels_[node.depth];
-    if (skips(before, i, node) || !step(before, node.byte, max_depth, level)) {
-      i = node.behind;
-      continue;
-    }
-    const bool is_in_loop = stays(before, i, node.byte, level);
-    if (is_lone(level) && !is_in_loop && take_loop(tree, i, node.behind, max_depth, level, mask)) {
+    if (!step(levels_[node.depth - size_t{1}], node.byte, max_depth, level) ||
+        (is_lone(level) && take_loop(tree, i, node.behind, max_depth, level, mask, ends))) {
       i = node.behind;
       continue;
     }
     set_tokens(tree, static_cast<size_t>(i), static_cast<size_t>(i + 1), mask);
-    if (ends != nullptr && !is_lone(level) && machine_.may_end(level.stacks)) ends->push_back(i);
+    if (ends != nullptr && may_end(level)) ends->push_back(i);
     ++i;
   }
 }
 
 /// Before the first byte.
-void TokenMasks::begin_walk(Level& level, const Stacks& stacks) {
-  const bool is_alone = stacks.size() == 1 && machine_.is_plain(stacks.front().frame);
-  level.lone = is_alone ? stacks.front() : Group{StackMachine::kNone, kBottom};
-  level.stacks = stacks;
-  level.loop = nullptr;
+TokenMasks::Level TokenMasks::level_of(const Stacks& stacks) {
+  if (stacks.size() == 1 && machine_.is_plain(stacks.front().frame)) return {.lone = stacks.front()};
+  const StackSets::Index set = sets_.of(stacks);
+  if (set != StackSets::kNotKept) return {.set = set};
+  return {.stacks = stacks};
+}
+
+bool TokenMasks::may_end(const Level& level) const {
+  if (is_lone(level)) return false;
+  return level.set != StackSets::kNotKept ? sets_.may_end(level.set) : machine_.may_end(level.stacks);
 }
 
 /// False if the byte may not follow.
 bool TokenMasks::step(const Level& level, uint8_t byte, int max_depth, Level& next) {
-  if (level.lone.frame != StackMachine::kNone) {
+  const bool keeps = max_depth == kMaxDepth;  // of another one, steps are not kept
+  next.lone = {StackMachine::kNone, kBottom};
+  next.set = StackSets::kNotKept;
+  if (is_lone(level)) {
     const Group stepped = machine_.step(level.lone, byte);
     if (stepped.frame == StackMachine::kNone) return false;
     const int needed = machine_.depth(level.lone.below) + machine_.height(stepped.frame);
@@ -277,14 +371,18 @@ bool TokenMasks::step(const Level& level, uint8_t byte, int max_depth, Level& ne
       next.lone = stepped;
       return true;
     }
-    machine_.step({level.lone}, byte, max_depth, next.stacks);
-  } else {
+    if (keeps) next.set = sets_.step(level.lone, byte);
+    if (next.set == StackSets::kNotKept) machine_.step({level.lone}, byte, max_depth, next.stacks);
+  } else if (level.set == StackSets::kNotKept) {
     machine_.step(level.stacks, byte, max_depth, next.stacks);
+  } else {
+    if (keeps) next.set = sets_.step(level.set, byte);
+    if (next.set == StackSets::kNotKept) machine_.step(sets_.stacks(level.set), byte, max_depth, next.stacks);
   }
-  if (next.stacks.empty()) return false;
-  const Group& first = next.stacks.front();
-  const bool is_lone = next.stacks.size() == 1 && machine_.is_plain(first.frame);
-  next.lone = is_lone ? first : Group{StackMachine::kNone, kBottom};
+  if (next.set == StackSets::kNone) return false;
+  const Stacks& stacks = next.set != StackSets::kNotKept ? sets_.stacks(next.set) : next.stacks;
+  if (stacks.empty()) return false;
+  if (stacks.size() == 1 && machine_.is_plain(stacks.front().frame)) next.lone = stacks.front();
   return true;
 }
 

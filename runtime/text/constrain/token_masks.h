@@ -9,6 +9,7 @@
 
 #include "runtime/text/constrain/character_loops.h"
 #include "runtime/text/constrain/plain_text.h"
+#include "runtime/text/constrain/stack_sets.h"
 #include "runtime/text/constrain/stacks.h"
 #include "runtime/text/constrain/vocabulary.h"
 
@@ -19,12 +20,14 @@ namespace soliton::constrain {
 /// threads at once.
 class TokenMasks {
  public:
-  /// All must outlive it.
-  TokenMasks(StackMachine& machine, const Vocabulary& vocabulary, Budget& budget)
+  /// All must outlive it. `bytes_of_sets`: see StackSets.
+  TokenMasks(StackMachine& machine, const Vocabulary& vocabulary, Budget& budget,
+             size_t bytes_of_sets = StackSets::kMostBytes)
       : machine_(machine),
         vocabulary_(vocabulary),
         budget_(budget),
         levels_(Vocabulary::kMaxTokenBytes + 1),
+        sets_(machine, bytes_of_sets),
         plain_text_(machine, budget),
         loops_(machine, budget) {}
 
@@ -42,41 +45,55 @@ class TokenMasks {
     std::vector<int32_t> ends = {};  // its nodes with whose byte the rule may have ended
     int reached = 0;                 // see StackMachine::take_reached()
   };
+  /// Which tokens have to be looked at one by one where a loop takes others: those with any of `leave`; and of more than `most`
+  /// characters, those with any that is not of `stay`, and those of no more than `longest`. All but the first character counts, or
+  /// that too.
+  struct Rest {
+    Characters stay;
+    Characters leave;
+    int64_t most;
+    int64_t longest;
+    bool has_first;
+  };
   /// Behind some bytes of a token.
   struct Level {
-    Group lone = {StackMachine::kNone, kBottom};  // one that is plain; of kNone: see stacks
+    Group lone = {StackMachine::kNone, kBottom};  // one that is plain; of kNone: see set
+    StackSets::Index set = StackSets::kNotKept;   // of kNotKept: see stacks
     Stacks stacks = {};
-    // What lone is in, if there is one: tokens of its characters, before a node, are in the mask already.
-    const CharacterLoop* loop = nullptr;
-    int32_t loop_end = 0;          // that node
-    int32_t loop_deepest = 0;      // but for tokens of more bytes
-    bool is_in_character = false;  // behind the first of its bytes, or perhaps all
   };
   static bool is_lone(const Level& level) { return level.lone.frame != StackMachine::kNone; }
 
   void allow(const Group& group, TokenMask& mask);
   void add_plain(size_t num_characters, TokenMask& mask);
   std::optional<int32_t> plain_room(const Group& group);
-  static bool skips(const Level& level, int32_t index, const Vocabulary::Node& node);
-  static bool stays(const Level& before, int32_t index, uint8_t byte, Level& level);
-  bool take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level, TokenMask& mask);
+  bool take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, const Level& level,
+                 TokenMask& mask, std::vector<int32_t>* ends);
   const CharacterLoop& loop_of(const Group& group);
   const CharacterLoop& longest_loop_of(FrameIndex frame);
   int32_t room(const Group& group, const CharacterLoop& loop) const;
+  int32_t longest_in(const Group& group, const CharacterLoop& loop) const;
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
-  void walk(const Tree& tree, const Stacks& stacks, int32_t start, int max_depth, TokenMask& mask,
+  void walk(const Tree& tree, const Level& from, int32_t start, int max_depth, TokenMask& mask,
             std::vector<int32_t>* ends);
-  void begin_walk(Level& level, const Stacks& stacks);
+  void walk_rest(const Tree& tree, size_t first, size_t last, size_t depth, int max_depth, TokenMask& mask,
+                 std::vector<int32_t>* ends);
+  Level level_of(const Stacks& stacks);
+  bool may_end(const Level& level) const;
   bool step(const Level& level, uint8_t byte, int max_depth, Level& next);
+  bool takes_few(const Group& group) const;
+  void allow_together(std::span<const Group> groups, TokenMask& mask);
   static void set_tokens(const Tree& tree, size_t first, size_t end, TokenMask& mask);
   static void set_tokens_going_on_with(const Tree& tree, const Characters& characters, size_t first,
                                        size_t last, int64_t most, TokenMask& mask);
+  void find_rest(const Tree& tree, const Rest& rest, size_t first, size_t last);
   void forget_if_too_much(size_t num_bytes);
 
   StackMachine& machine_;
   const Vocabulary& vocabulary_;
   Budget& budget_;
-  std::vector<Level> levels_;                   // [bytes of a token]
+  std::vector<Level> levels_;  // [bytes of a token]
+  StackSets sets_;
+  std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root
   PlainText plain_text_;
   std::unordered_map<FrameIndex, CharacterLoop> plain_loops_;

@@ -63,15 +63,20 @@ Characters TokensOfCharacters::of(size_t token) const {
   return characters;
 }
 
-TokensOfCharacters::Words TokensOfCharacters::having_only(const Characters& characters, size_t first) const {
-  Words others = {};
+TokensOfCharacters::Words TokensOfCharacters::having(const Characters& characters, size_t first) const {
+  Words having = {};
   for (char32_t code = 0; code < words_.size(); ++code) {
-    if (words_[code].empty() || characters.has(code)) continue;
+    if (words_[code].empty() || !characters.has(code)) continue;
     const uint64_t* const words = &words_[code][first];
-    for (size_t i = 0; i < kWords; ++i) others[i] |= words[i];
+    for (size_t i = 0; i < kWords; ++i) having[i] |= words[i];
   }
-  for (uint64_t& word : others) word = ~word;
-  return others;
+  return having;
+}
+
+TokensOfCharacters::Words TokensOfCharacters::having_only(const Characters& characters, size_t first) const {
+  Words words = having(characters.others(), first);
+  for (uint64_t& word : words) word = ~word;
+  return words;
 }
 
 Vocabulary::Vocabulary(const std::vector<std::string>& pieces, int size) : pieces_(pieces), size_(size) {
@@ -217,7 +222,12 @@ Vocabulary::Tree Vocabulary::tree_of(std::vector<int32_t> tokens) const {
     }
     // Tokens of nodes that end nowhere: those up to the next node's first, of which there are none.
     last = bytes;
+    tree.common.push_back(static_cast<uint8_t>(common));
+    tree.leaves.push_back(static_cast<int32_t>(open.back()));
+    tree.offsets.push_back(static_cast<uint32_t>(tree.bytes.size()));
+    tree.bytes += bytes;
   }
+  tree.offsets.push_back(static_cast<uint32_t>(tree.bytes.size()));
   close(0);
   tree.nodes.push_back({.byte = 0,
                         .depth = 0,
@@ -263,19 +273,32 @@ void Vocabulary::add_consisting_of(const Characters& characters, int64_t most, T
   }
 }
 
+size_t Vocabulary::Tree::node(size_t place, size_t depth) const {
+  while (common[place] >= depth) --place;  // to the first token that has these bytes
+  return static_cast<size_t>(leaves[place]) - (piece(place).size() - depth);
+}
+
 void Vocabulary::find_characters(Tree& tree) const {
+  tree.whole.resize(tree.tokens.size());
   tree.but_first.resize(tree.tokens.size());
+  constexpr size_t kBits = TokensOfCharacters::kTokensOfWord;
+  tree.longer.assign(kMostPlainCharacters + 1, std::vector<uint64_t>(tree.tokens.size() / kBits + 1));
   for (size_t i = 0; i < tree.tokens.size(); ++i) {
+    Characters whole;
     Characters but_first;
-    const std::string_view bytes = piece(tree.tokens[i]);
+    const std::string_view bytes = tree.piece(i);
     uint8_t count = 0;
     size_t length = 0;
     for (size_t at = 0; at < bytes.size(); at += length, ++count) {
       const char32_t code = class_of(bytes.substr(at), length);
+      whole.add(code);
       if (at > 0) but_first.add(code);
     }
+    tree.whole.add(i, whole);
     tree.but_first.add(i, but_first);
     tree.lengths.push_back(count);
+    for (size_t most = 0; most <= kMostPlainCharacters && most < count; ++most)
+      tree.longer[most][i / kBits] |= uint64_t{1} << (i % kBits);
   }
 }
 

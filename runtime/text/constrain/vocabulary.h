@@ -49,6 +49,7 @@ struct Characters {
   void add(char32_t code) { bits[code / 64] |= uint64_t{1} << (code % 64); }
   bool has(char32_t code) const { return (bits[code / 64] >> (code % 64) & 1) != 0; }
   bool empty() const { return (bits[0] | bits[1]) == 0; }
+  Characters others() const { return {{~bits[0], ~bits[1]}}; }
   bool has_far() const { return (bits[0] >> kFar & ((uint64_t{1} << kNumFar) - 1)) != 0; }
   bool are_in(const Characters& others) const {
     return ((bits[0] & ~others.bits[0]) | (bits[1] & ~others.bits[1])) == 0;
@@ -82,7 +83,9 @@ class TokensOfCharacters {
   void resize(size_t num_tokens);
   void add(size_t token, const Characters& characters);
   Characters of(size_t token) const;
-  /// Those of the tokens of words `first` and the next ones that have none but the given characters.
+  /// Those of the tokens of words `first` and the next ones that have any of the given characters.
+  Words having(const Characters& characters, size_t first) const;
+  /// The same of those that have no others.
   Words having_only(const Characters& characters, size_t first) const;
 
  private:
@@ -105,10 +108,22 @@ class Vocabulary {
   };
 
   struct Tree {
-    std::vector<Node> nodes = {};       // in depth-first order; one more behind the last
-    std::vector<int32_t> tokens = {};   // in the order of the nodes
-    TokensOfCharacters but_first = {};  // those that have a character behind their first one
-    std::vector<uint8_t> lengths = {};  // [tokens]: in characters
+    std::vector<Node> nodes = {};                    // in depth-first order; one more behind the last
+    std::vector<int32_t> tokens = {};                // in the order of the nodes
+    TokensOfCharacters whole = {};                   // those that have a character
+    TokensOfCharacters but_first = {};               // those that have it behind their first one
+    std::vector<uint8_t> lengths = {};               // [tokens]: in characters
+    std::vector<std::vector<uint64_t>> longer = {};  // [characters]: those of more, bit i % 64 of word i / 64
+    std::vector<uint8_t> common = {};                // [tokens]: bytes that are those of the token before
+    std::vector<int32_t> leaves = {};                // [tokens]: the nodes where they end
+    std::vector<uint32_t> offsets = {};              // [tokens + 1]: in `bytes`
+    std::string bytes = {};                          // of all tokens
+
+    std::string_view piece(size_t place) const {
+      return std::string_view(bytes).substr(offsets[place], offsets[place + 1] - offsets[place]);
+    }
+    /// Of the first bytes of a token, so many.
+    size_t node(size_t place, size_t depth) const;
   };
 
   static constexpr size_t kMaxTokenBytes = 255;       // longer tokens are never allowed
