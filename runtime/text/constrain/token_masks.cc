@@ -138,8 +138,8 @@ int32_t TokenMasks::room(const Group& group, const CharacterLoop& loop) const {
 }
 
 /// Takes the tokens below a node, before `end`, if the group that has come there stays in a loop with many of them: these by
-/// their characters, and of the others those that leave it one by one. False if nothing has been taken. That takes a node so near
-/// the root that the characters of all tokens below it are known from there on, or one below which all stay.
+/// their characters, and of the others those that leave it one by one. False if nothing has been taken. It needs a node so
+/// near the root that the characters of all tokens below it are known from there on, or one below which all stay.
 bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, const Level& level,
                            TokenMask& mask, std::vector<int32_t>* ends) {
   // To find a loop costs as much as some steps.

@@ -45,9 +45,9 @@ class TokenMasks {
     std::vector<int32_t> ends = {};  // its nodes with whose byte the rule may have ended
     int reached = 0;                 // see StackMachine::take_reached()
   };
-  /// Which tokens have to be looked at one by one where a loop takes others: those with any of `leave`; and of more than `most`
-  /// characters, those with any that is not of `stay`, and those of no more than `longest`. All but the first character counts, or
-  /// that too.
+  /// Which tokens have to be looked at one by one where a loop takes others: those with any of `leave`; and of more than
+  /// `most` characters, those with any that is not of `stay`, and those of no more than `longest`. The first character is
+  /// looked at only if `has_first` says so.
   struct Rest {
     Characters stay;
     Characters leave;
