@@ -62,6 +62,9 @@ std::shared_ptr<const Vocabulary> many_scripts() {
                                     "日本語",
                                     "abc日本",
                                     std::string(40, 'a'),
+                                    std::string(34, 'a'),
+                                    std::string(36, 'a'),
+                                    std::string(37, 'a'),
                                     std::string(33, 'e') + "é"};
   for (const std::string first : {"a", "r", "日", "1"}) {
     for (char second = ' '; second < 0x7f; ++second) {
@@ -119,6 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
         R"x({"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
              "additionalProperties": false}, "minItems": 1, "uniqueItems": true})x",
         R"x({"type": "string", "pattern": "^(a|b)*[a-r]{3}$", "maxLength": 6})x",
+        R"x({"type": "string", "pattern": "^([a-p]{4})*$", "maxLength": 36})x",
         R"x({"type": "string", "pattern": "^[a-z]+(q[a-z]+)?é?$", "minLength": 2, "maxLength": 5})x",
         R"x({"type": "object", "patternProperties": {"^a": {"type": "null"}, "日": {"type": "null"}}})x"));
 
@@ -183,7 +187,15 @@ TEST(StackSets, MasksAreAlikeWithoutSets) {
 // Rules that end behind plain text, or call others there.
 TEST(MaskClassesOfGrammars, AreAsByTrial) {
   for (const char* const grammar :
-       {R"x(root ::= [^"\\]*)x", R"x(root ::= [^x]* "x" [^y]*)x", R"x(root ::= text "日" text
+       {R"x(root ::= (a "1" | b "2" | c "3" | d "4" | e "5" | f "6" | g "7")+
+a ::= "ab"+
+b ::= "aq"+
+c ::= "rb" "x"*
+d ::= "rz"+
+e ::= "日"+
+f ::= "1a" | "1b" "c"*
+g ::= "awx"+)x",
+        R"x(root ::= [^"\\]*)x", R"x(root ::= [^x]* "x" [^y]*)x", R"x(root ::= text "日" text
 text ::= [^日\n]*)x"}) {
     for (uint32_t seed = 1; seed <= 2; ++seed) expect_masks_by_trial(ebnf(grammar), seed);
   }
