@@ -209,6 +209,36 @@ inline void expect_sound(KvTree& tree, TreePlanner& planner, const TreeShape& sh
   }
 }
 
+/// A tree after random operations, with steps reserved; every n-th of its branches or so has a draft, and as many are paused.
+inline KvTree random_tree(std::mt19937& random, int n) {
+  const auto pick = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
+  KvTree tree(100000);
+  std::vector<Branch> branches = {tree.open(), tree.open()};
+  for (int i = 0; i < 2 + pick(15); ++i) {
+    const size_t at = random() % branches.size();
+    const std::vector<Branch> forked = tree.fork(branches[at], 1 + pick(4));
+    branches[at] = branches.back();
+    branches.pop_back();
+    for (const Branch branch : forked) {
+      tree.append(branch, pick(4) == 0 ? pick(600) : pick(70));
+      branches.push_back(branch);
+    }
+  }
+  for (int i = 0; i < pick(4) && branches.size() > 1; ++i) {  // leaves nodes joined and split
+    const Branch branch = branches[random() % branches.size()];
+    tree.truncate(branch, pick(tree.num_tokens(branch) + 1));
+    tree.prune(branches.back());
+    branches.pop_back();
+  }
+  for (const Branch branch : branches) {
+    const int kind = pick(n);
+    if (kind == 0) tree.draft(branch, {});
+    if (kind == 1) tree.draft(branch, random_draft(random, pick(40)));
+  }
+  tree.reserve(1 + pick(30));
+  return tree;
+}
+
 /// Numbers of children and tokens of each level; every leaf is a branch.
 struct Level {
   int num_children;

@@ -128,30 +128,7 @@ TEST_P(TreePlanRules, RandomTreesAreComplete) {
                           .head_dim = 64,
                           .max_item_rows = 1 + pick(20)};
     TreePlanner some = planner(shape, 64 * (1 + pick(3)), 1 + pick(8));
-    KvTree tree(100000);
-    std::vector<Branch> branches = {tree.open(), tree.open()};
-    for (int i = 0; i < 2 + pick(15); ++i) {
-      const size_t at = random() % branches.size();
-      const std::vector<Branch> forked = tree.fork(branches[at], 1 + pick(4));
-      branches[at] = branches.back();
-      branches.pop_back();
-      for (const Branch branch : forked) {
-        tree.append(branch, pick(4) == 0 ? pick(600) : pick(70));
-        branches.push_back(branch);
-      }
-    }
-    for (int i = 0; i < pick(4) && branches.size() > 1; ++i) {  // leaves nodes joined and split
-      const Branch branch = branches[random() % branches.size()];
-      tree.truncate(branch, pick(tree.num_tokens(branch) + 1));
-      tree.prune(branches.back());
-      branches.pop_back();
-    }
-    for (const Branch branch : branches) {
-      const int kind = pick(seed % 2 == 0 ? 8 : 100);
-      if (kind == 0) tree.draft(branch, {});
-      if (kind == 1) tree.draft(branch, random_draft(random, pick(40)));
-    }
-    tree.reserve(1 + pick(30));
+    KvTree tree = random_tree(random, seed % 2 == 0 ? 8 : 100);
     expect_sound(tree, some, shape, 1 + pick(30));
     ASSERT_FALSE(HasFailure());
   }
@@ -182,37 +159,46 @@ TEST_P(TreePlanRules, SameTreeSamePlan) {
 
 using Writers = std::map<int, std::pair<const TreeItem*, int>>;
 
-/// The slices of a branch's row, by node on its path and first token: cached and new tokens.
-std::vector<std::array<int, 4>> slices_of(const TreePlan& plan, const Writers& writers,
-                                          const TreeSnapshot& tree, Branch branch, int step) {
+/// The slices of a branch's row of which it sees a token, by node on its path and first page in that: cached and new tokens, and
+/// the place in the row's merge list. With a window, without the pages before it.
+std::vector<std::array<int, 5>> slices_of(const TreePlan& plan, const Writers& writers,
+                                          const TreeSnapshot& tree, Branch branch, int step, int window) {
   const auto at = std::find_if(plan.rows.begin(), plan.rows.end(),
                                [&](const TreeRow& row) { return row.branch == branch; });
   std::vector<int> path;
   for (int node = tree.rows[at - plan.rows.begin()].node; node >= 0; node = tree.nodes[node].parent) {
     path.insert(path.begin(), node);
   }
-  std::vector<std::array<int, 4>> slices;
+  std::vector<std::array<int, 5>> slices;
   for (int m = at->first_merge; m < at->end_merge; ++m) {
     if (step < plan.merges[m].first_step) continue;
-    const TreeItem& item = *writers.at(plan.merges[m].partial).first;
+    TreeItem item = *writers.at(plan.merges[m].partial).first;
+    item = without_unseen(item, step, first_seen(item.least_query + step, window));
+    const bool is_seen =
+        item.first_position + cached_tokens(item, step) > first_seen(at->position + step, window);
+    if (!is_seen && !takes_new_tokens(item, step)) continue;
     int depth = static_cast<int>(path.size()) - 1;
     while (tree.nodes[path[depth]].first_page > item.first_page) --depth;
     slices.push_back({depth, item.first_page - tree.nodes[path[depth]].first_page, cached_tokens(item, step),
-                      takes_new_tokens(item, step) ? item.end_new - item.first_new : 0});
+                      takes_new_tokens(item, step) ? item.end_new - item.first_new : 0, m - at->first_merge});
   }
   return slices;
 }
 
-TEST(TreePlan, FixedSlicesDependOnTheBranchAlone) {
+/// With a window of so many keys; 0: none.
+void expect_fixed(int window) {
   constexpr int kSteps = 300;  // past 32 slices of 128 tokens, and past several boundaries
   KvTree tree = grown({{1, 3000}, {4, 500}, {8, 3950}});
   const std::vector<Branch> branches = tree.branches();
   const Branch branch = branches[9];
+  tree.append(branches[10], 300);  // its window begins elsewhere
   KvTree alone = tree;
   for (const Branch other : branches) {
     if (other != branch) alone.draft(other, {});
   }
-  TreePlanner planner(kLargeShape, kLargeCosts, kFixed);
+  TreeShape shape = kLargeShape;
+  if (window > 0) shape.reaches = {{.window = window}};
+  TreePlanner planner(shape, kLargeCosts, kFixed);
   TreePlan among_plan, alone_plan;
   TreeSnapshot among_tree, alone_tree;
   Writers among_writers, alone_writers;
@@ -233,21 +219,33 @@ TEST(TreePlan, FixedSlicesDependOnTheBranchAlone) {
       alone_writers = writers_of(alone_plan, kLargeShape.num_kv_heads);
       alone_step = 0;
     }
-    const auto slices = slices_of(alone_plan, alone_writers, alone_tree, branch, alone_step);
-    ASSERT_EQ(slices_of(among_plan, among_writers, among_tree, branch, among_step), slices)
+    const auto slices = slices_of(alone_plan, alone_writers, alone_tree, branch, alone_step, window);
+    ASSERT_EQ(slices_of(among_plan, among_writers, among_tree, branch, among_step, window), slices)
         << "step " << step;
     int own = 0;
-    for (const auto& [depth, page, cached, fresh] : slices) {
+    for (const auto& [depth, page, cached, fresh, place] : slices) {
       if (depth < 2) continue;
       own += cached + fresh;
-      EXPECT_EQ(page * kKvPageTokens % planner.fixed_slice_tokens(3950 + step + 1), 0);
+      if (window == 0) {
+        EXPECT_EQ(page * kKvPageTokens % planner.fixed_slice_tokens(3950 + step + 1), 0);
+      }
     }
-    EXPECT_EQ(own, 3950 + step + 1);
-    lengths.insert(planner.fixed_slice_tokens(own));
+    const int first = std::max(0, 3950 + step - window + 1) / kKvPageTokens * kKvPageTokens;
+    EXPECT_EQ(own, 3950 + step + 1 - (window == 0 ? 0 : first));
+    lengths.insert(planner.fixed_slice_tokens(3950 + step + 1));
     for (const Branch each : branches) tree.append(each, 1);
     alone.append(branch, 1);
   }
   EXPECT_EQ(lengths, (std::set<int>{128, 256}));
+}
+
+TEST(TreePlan, FixedSlicesDependOnTheBranchAlone) {
+  expect_fixed(0);
+}
+
+// Those before a window are left out as steps go on; what is merged next to what stays the same.
+TEST(TreePlan, FixedSlicesOfAWindowDependOnTheBranchAlone) {
+  expect_fixed(1000);
 }
 
 TEST(TreePlan, HoldsOnlyWhileTokensAreReserved) {

@@ -7,11 +7,19 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "layout/activations.h"
 #include "layout/tree.h"
 
 namespace soliton {
+
+/// How far back some of a model's layers see, and how many do; see first_seen().
+struct LayerReach {
+  int window = 0;
+  int chunk = 0;
+  int num_layers = 1;
+};
 
 /// What the kernel is built for.
 struct TreeShape {
@@ -28,6 +36,8 @@ struct TreeShape {
   int streamed_query_tiles = kWorkers;
   double item_costs = 1;   // times TreeCosts::item_us that an item takes
   bool ends_rows = false;  // KernelPlan::ends_rows()
+  std::vector<LayerReach> reaches =
+      {};  // of all layers, each pair of window and chunk once; empty: they see all keys
 };
 
 class ItemCosts {

@@ -18,10 +18,10 @@ static_assert(std::is_trivially_copyable_v<TreeItem> && std::is_trivially_copyab
 
 constexpr int kCtaBits = 12;  // of a word of the heap; the load has the others
 constexpr int kMaxCtas = 1 << kCtaBits;
-constexpr int64_t kSearchSteps = 64;              // the limit is found to 1 / kSearchSteps
 constexpr int kLimitEighths[] = {8, 7, 9, 6, 4};  // parts of the limit that are tried
 constexpr double kGoodEnough = 1.02;              // a makespan as close to the limit ends the search
 constexpr double kWholeEnough = 1.05;             // or to the mean, where nothing is to be merged then
+constexpr int32_t kNoStep = std::numeric_limits<int32_t>::max();  // a step that no plan comes to
 
 Error misuse(std::string_view what, std::string_view expected, double found) {
   return Error(ExitCode::kInternal, fmt::format("tree plan: {}: expected {}, got {}", what, expected, found));
@@ -29,6 +29,11 @@ Error misuse(std::string_view what, std::string_view expected, double found) {
 
 void expect(bool holds, std::string_view what, std::string_view expected, double found) {
   if (!holds) throw misuse(what, expected, found);
+}
+
+/// What an item takes at a step in layers with a window or chunks.
+int64_t seen_ps(const ItemCosts& costs, const TreeItem& item, int step, int window, int chunk) {
+  return costs.of(without_unseen(item, step, first_seen(item.least_query + step, window, chunk)), step);
 }
 
 /// Adds `load` to the least word of a heap.
@@ -64,11 +69,8 @@ int64_t attention_ps(const TreePlan& plan, const ItemCosts& costs, int step, int
   int64_t busiest = 0;
   for (size_t cta = 0; cta + 1 < plan.first_item.size(); ++cta) {
     int64_t load = 0;
-    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i) {
-      const TreeItem& item = plan.items[i];
-      const int first_key = first_seen(item.least_query + step, window, chunk);
-      load += costs.of(without_unseen(item, step, first_key), step);
-    }
+    for (int32_t i = plan.first_item[cta]; i < plan.first_item[cta + 1]; ++i)
+      load += seen_ps(costs, plan.items[i], step, window, chunk);
     busiest = std::max(busiest, load);
   }
   return busiest;
@@ -125,7 +127,8 @@ int TreePlanner::settle_steps(const TreeSnapshot& tree, int num_steps) const {
 
 void TreePlanner::measure(const TreeSnapshot& tree) {
   costs_.clear();
-  for (const SnapshotNode& node : tree.nodes) {
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const SnapshotNode& node = tree.nodes[i];
     NodeCost& cost = costs_.emplace_back();
     if (node.parent >= 0)
       cost.first_position = costs_[node.parent].first_position + tree.nodes[node.parent].num_tokens;
@@ -135,8 +138,11 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
     cost.slice_ps = rows * item_costs_.row();
     cost.max_slice_tokens = std::numeric_limits<int>::max();
     int widest = 0;
+    int first_seen = std::numeric_limits<int>::max();  // page
     for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
-      end = item_end(row, node.end_row);
+      const Block block = block_of(tree, static_cast<int>(i), row);
+      end = block.end_row;
+      first_seen = std::min(first_seen, first_page(tree, static_cast<int>(i), block));
       widest = std::max(widest, end - row);
       cost.slice_ps += item_costs_.item();
       cost.token_ps += item_costs_.token(end - row);
@@ -144,7 +150,77 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
     }
     cost.widest_slice_ps = item_costs_.without_tokens(widest);
     cost.widest_token_ps = item_costs_.token(widest);
+    cost.first_seen = first_seen * kKvPageTokens;
+    cost.num_seen = std::max(0, cost.num_tokens - cost.first_seen);
   }
+}
+
+/// The rows of a node that an item has together, from `row` on.
+TreePlanner::Block TreePlanner::block_of(const TreeSnapshot& tree, int node, int row) const {
+  const SnapshotNode& at = tree.nodes[node];
+  Block block{.first_row = row,
+              .end_row = item_end(row, at.end_row),
+              .least_query = costs_[node].first_position + at.num_tokens};
+  // Under kFixed all rows below the node count alike: which of them there are is others'.
+  if (shape_.reaches.empty() || limits_.rule == SliceRule::kFixed) return block;
+  const auto first = tree.rows.begin();
+  block.least_query =
+      std::min_element(first + block.first_row, first + block.end_row,
+                       [](const SnapshotRow& a, const SnapshotRow& b) { return a.position < b.position; })
+          ->position;
+  return block;
+}
+
+/// The first page of a node on which one of these rows sees a token in layers of a reach while the plan holds: as steps go on,
+/// rows see no earlier keys. Of a node with rows of its own at most the last page: new tokens of a draft, which are not in the
+/// order of their positions, are not looked at.
+int TreePlanner::first_page(const TreeSnapshot& tree, int node, const Block& block,
+                            const LayerReach& reach) const {
+  const SnapshotNode& at = tree.nodes[node];
+  const int first_key = first_seen(block.least_query, reach.window, reach.chunk);
+  const int unseen = std::max(0, first_key - costs_[node].first_position);
+  if (unseen < at.num_tokens) return unseen / kKvPageTokens;
+  return at.num_new > 0 ? at.num_tokens / kKvPageTokens : ceil_divide(at.num_tokens, kKvPageTokens);
+}
+
+/// The same of all layers.
+int TreePlanner::first_page(const TreeSnapshot& tree, int node, const Block& block) const {
+  if (shape_.reaches.empty()) return 0;
+  int first = std::numeric_limits<int>::max();
+  for (const LayerReach& reach : shape_.reaches)
+    first = std::min(first, first_page(tree, node, block, reach));
+  return first;
+}
+
+/// Of an item, a mean over the layers.
+int64_t TreePlanner::cost_ps(const TreeItem& item) const {
+  const int step = num_steps_ / 2;
+  if (shape_.reaches.empty()) return item_costs_.of(item, step);
+  int64_t sum = 0;
+  int64_t num_layers = 0;
+  for (const LayerReach& reach : shape_.reaches) {
+    sum += reach.num_layers * seen_ps(item_costs_, item, step, reach.window, reach.chunk);
+    num_layers += reach.num_layers;
+  }
+  return sum / num_layers;
+}
+
+/// What the busiest CTA takes of what was dealt, a mean over the layers: in those of each reach it may be another one.
+int64_t TreePlanner::mean_makespan() {
+  int64_t sum = 0;
+  int64_t num_layers = 0;
+  for (const LayerReach& reach : shape_.reaches) {
+    cta_loads_.assign(shape_.num_ctas, 0);
+    size_t next = 0;
+    for (const int32_t index : order_) {
+      const int64_t cost =
+          seen_ps(item_costs_, works_[index].item, num_steps_ / 2, reach.window, reach.chunk);
+      for (int head = 0; head < shape_.num_kv_heads; ++head) cta_loads_[dealt_[next++]] += cost;
+    }
+    sum += reach.num_layers * *std::max_element(cta_loads_.begin(), cta_loads_.end());
+    num_layers += reach.num_layers;
+  }
+  return sum / num_layers;
 }
 
 /// Of an item of rows `row` to `end` - 1.
@@ -177,20 +253,20 @@ int TreePlanner::fixed_slice_tokens(int num_tokens) const {
 /// than the same number of slices needs.
 int TreePlanner::slice_tokens(const NodeCost& node, int64_t limit_ps) const {
   const int64_t fit = std::max<int64_t>(0, limit_ps - node.widest_slice_ps) / node.widest_token_ps;
-  const int most = round_up(node.num_tokens, kKvPageTokens);
+  const int most = round_up(node.num_seen, kKvPageTokens);
   const int tokens = static_cast<int>(std::min<int64_t>(fit, most)) / kKvPageTokens * kKvPageTokens;
   const int longest = std::min(std::max(tokens, limits_.min_tokens), node.max_slice_tokens);
-  const int num_slices = ceil_divide(node.num_tokens, longest);
-  return round_up(ceil_divide(node.num_tokens, num_slices), kKvPageTokens);
+  const int num_slices = ceil_divide(node.num_seen, longest);
+  return round_up(ceil_divide(node.num_seen, num_slices), kKvPageTokens);
 }
 
 /// All work, cut by `limit_ps`.
 int64_t TreePlanner::total_ps(int64_t limit_ps) const {
   int64_t total = 0;
   for (const NodeCost& node : costs_) {
-    if (node.num_tokens == 0 || node.slice_ps == 0) continue;
-    const int num_slices = ceil_divide(node.num_tokens, slice_tokens(node, limit_ps));
-    total += num_slices * node.slice_ps + node.num_tokens * node.token_ps;
+    if (node.num_seen == 0 || node.slice_ps == 0) continue;
+    const int num_slices = ceil_divide(node.num_seen, slice_tokens(node, limit_ps));
+    total += num_slices * node.slice_ps + node.num_seen * node.token_ps;
   }
   return total * shape_.num_kv_heads;
 }
@@ -200,8 +276,8 @@ int64_t TreePlanner::total_ps(int64_t limit_ps) const {
 int64_t TreePlanner::least_limit() const {
   int64_t low = 0;
   for (const NodeCost& node : costs_) {
-    low = std::max(
-        low, node.widest_slice_ps + std::min(node.num_tokens, limits_.min_tokens) * node.widest_token_ps);
+    low = std::max(low,
+                   node.widest_slice_ps + std::min(node.num_seen, limits_.min_tokens) * node.widest_token_ps);
   }
   const auto per_cta = [&](int64_t limit_ps) {
     return (total_ps(limit_ps) + shape_.num_ctas - 1) / shape_.num_ctas;
@@ -227,9 +303,9 @@ void TreePlanner::slice_by_length(const TreeSnapshot& tree) {
 
 /// An item for all tokens of its rows, if that is nearly as even: nothing is merged then.
 bool TreePlanner::slice_whole(const TreeSnapshot& tree) {
-  const auto is_there = [](const NodeCost& node) { return node.num_tokens > 0; };
-  if (!shape_.ends_rows || std::count_if(costs_.begin(), costs_.end(), is_there) != 1) return false;
-  for (NodeCost& node : costs_) node.slice_tokens = round_up(std::max(node.num_tokens, 1), kKvPageTokens);
+  const auto is_seen = [](const NodeCost& node) { return node.num_seen > 0; };
+  if (!shape_.ends_rows || std::count_if(costs_.begin(), costs_.end(), is_seen) != 1) return false;
+  for (NodeCost& node : costs_) node.slice_tokens = round_up(std::max(node.num_seen, 1), kKvPageTokens);
   cut(tree);
   deal();
   int64_t total = 0;
@@ -264,129 +340,22 @@ void TreePlanner::end_rows(const TreeSnapshot& tree) {
   if (!merges) partials_per_head_ = 0;
 }
 
-/// In a line, unless slices of one length a node are done sooner.
+/// In a line, or a line for each reach of layers, unless slices of one length a node are done sooner.
 void TreePlanner::slice_by_time(const TreeSnapshot& tree) {
   if (slice_whole(tree)) return;
-  const int64_t mean = slice_in_line(tree);
-  const int64_t makespan = planned_.makespan_ps;
-  if (mean > 0 && static_cast<double>(makespan) <= kGoodEnough * static_cast<double>(mean)) return;
+  const int most_lines = std::max(1, static_cast<int>(shape_.reaches.size()));
+  int64_t best = std::numeric_limits<int64_t>::max();
+  int best_lines = 0;
+  for (int num_lines = 1; num_lines <= most_lines; num_lines += std::max(1, most_lines - 1)) {
+    const int64_t mean = slice_in_line(tree, num_lines);
+    if (mean == 0) break;
+    if (planned_.makespan_ps >= best) continue;
+    best = planned_.makespan_ps;
+    best_lines = num_lines;
+    if (static_cast<double>(best) <= kGoodEnough * static_cast<double>(mean)) return;
+  }
   slice_evenly(tree);
-  if (mean > 0 && makespan <= planned_.makespan_ps) slice_in_line(tree);
-}
-
-void TreePlanner::find_strips(const TreeSnapshot& tree) {
-  strips_.clear();
-  for (size_t i = 0; i < tree.nodes.size(); ++i) {
-    const SnapshotNode& node = tree.nodes[i];
-    if (costs_[i].num_tokens == 0) continue;
-    const int tokens = node.num_tokens + (node.num_new == 1 ? num_steps_ / 2 : node.num_new);
-    for (int row = node.first_row, end = 0; row < node.end_row; row = end) {
-      end = item_end(row, node.end_row);
-      const int seen = std::min(tokens, node.num_tokens + std::max(1, end - node.first_row));
-      strips_.push_back({.node = static_cast<int32_t>(i),
-                         .first_row = row,
-                         .end_row = end,
-                         .num_tokens = std::max(1, node.num_new > 1 ? seen : tokens),
-                         .max_pages = std::max(1, max_item_tokens(row, end) / kKvPageTokens),
-                         .item_ps = item_costs_.without_tokens(end - row),
-                         .token_ps = item_costs_.token(end - row)});
-    }
-  }
-}
-
-/// One CTA after the other takes of the strips what fits into `limit_ps`, but no pieces under min_tokens if it can be
-/// helped: take(strip, first page, pages, CTA). Returns how many CTAs that takes.
-template <class Take>
-int TreePlanner::take_strips(int64_t limit_ps, const Take& take) const {
-  int cta = 0;
-  int64_t load = 0;
-  const auto next = [&] {
-    ++cta;
-    load = 0;
-  };
-  for (const Strip& strip : strips_) {
-    const int least = std::min(limits_.min_tokens / kKvPageTokens, strip.max_pages);
-    for (int first = 0; first < strip.num_pages();) {
-      const int left = strip.num_pages() - first;
-      const int tokens_left = strip.num_tokens - first * kKvPageTokens;
-      const int64_t room = std::max<int64_t>(0, limit_ps - load - strip.item_ps) / strip.token_ps;
-      const int64_t fit = room >= tokens_left ? left : room / kKvPageTokens;
-      int pages = static_cast<int>(std::min<int64_t>({fit, strip.max_pages, left}));
-      if (pages < left && left - pages < least) pages = left - least;
-      if (pages < std::min(least, left)) {
-        if (load > 0) {
-          next();
-          continue;
-        }
-        pages = std::min(least, left);
-      }
-      take(strip, first, pages, cta);
-      load += strip.item_ps + std::min(pages * kKvPageTokens, tokens_left) * strip.token_ps;
-      first += pages;
-    }
-  }
-  return cta + 1;
-}
-
-/// The CTAs of a KV head, all heads alike. Returns the mean of all CTAs' times; 0 if there is no CTA for each head.
-int64_t TreePlanner::slice_in_line(const TreeSnapshot& tree) {
-  const int group = shape_.num_kv_heads == 0 ? 0 : shape_.num_ctas / shape_.num_kv_heads;
-  if (group == 0) return 0;
-  find_strips(tree);
-  int64_t low = 0;
-  int64_t total = 0;
-  for (const Strip& strip : strips_) {
-    low = std::max(low, strip.item_ps + std::min(limits_.min_tokens, strip.num_tokens) * strip.token_ps);
-    total += strip.item_ps + strip.num_tokens * strip.token_ps;
-  }
-  const auto fits = [&](int64_t limit_ps) {
-    return take_strips(limit_ps, [](const Strip&, int, int, int) {}) <= group;
-  };
-  low = std::max(low, total / group);
-  int64_t high = low;
-  while (!fits(high)) {
-    low = high;
-    high += high / 4 + 1;
-  }
-  while (high - low > high / kSearchSteps) {
-    const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? high : low) = middle;
-  }
-  works_.clear();
-  slices_.clear();
-  node_slices_.assign(tree.nodes.size(), {});
-  partials_per_head_ = 0;
-  dealt_.clear();
-  line_loads_.assign(group, 0);
-  int64_t longest = 0;
-  int64_t sum = 0;
-  take_strips(high, [&](const Strip& strip, int first, int pages, int cta) {
-    const SnapshotNode& node = tree.nodes[strip.node];
-    NodeSlices& slices = node_slices_[strip.node];
-    if (slices.end == 0) slices.first = static_cast<int32_t>(slices_.size());
-    const size_t before = works_.size();
-    const bool is_last = first + pages == strip.num_pages();
-    const int end = !is_last            ? (first + pages) * kKvPageTokens
-                    : node.num_new == 1 ? node.num_tokens + num_steps_
-                    : node.num_new > 1  ? strip.num_tokens
-                                        : node.num_tokens;
-    add_slice(node, costs_[strip.node].first_position, first * kKvPageTokens, end, strip.first_row,
-              strip.end_row);
-    slices.end = static_cast<int32_t>(slices_.size());
-    for (size_t i = before; i < works_.size(); ++i) {
-      line_loads_[cta] += works_[i].cost_ps;
-      sum += works_[i].cost_ps;
-      longest = std::max(longest, works_[i].cost_ps);
-      for (int head = 0; head < shape_.num_kv_heads; ++head)
-        dealt_.push_back(cta * shape_.num_kv_heads + head);
-    }
-  });
-  order_.resize(works_.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  const int64_t mean = (sum * shape_.num_kv_heads + shape_.num_ctas - 1) / shape_.num_ctas;
-  planned_ = {.makespan_ps = *std::max_element(line_loads_.begin(), line_loads_.end()),
-              .bound_ps = std::max(mean, longest)};
-  return mean;
+  if (best <= planned_.makespan_ps) slice_in_line(tree, best_lines);
 }
 
 /// Slices of one length a node. The limit takes the CTAs for one large one. Items nearly as long as it may leave CTAs
@@ -417,7 +386,7 @@ bool TreePlanner::choose_slices(int64_t limit_ps) {
   bool changed = false;
   for (NodeCost& node : costs_) {
     const int before = node.slice_tokens;
-    node.slice_tokens = node.num_tokens == 0 ? kKvPageTokens : slice_tokens(node, limit_ps);
+    node.slice_tokens = node.num_seen == 0 ? kKvPageTokens : slice_tokens(node, limit_ps);
     changed = changed || node.slice_tokens != before;
   }
   return changed;
@@ -430,34 +399,44 @@ void TreePlanner::cut(const TreeSnapshot& tree) {
   partials_per_head_ = 0;
   for (size_t i = 0; i < tree.nodes.size(); ++i) {
     const auto first = static_cast<int32_t>(slices_.size());
-    if (tree.nodes[i].first_row < tree.nodes[i].end_row) cut_node(tree.nodes[i], costs_[i]);
+    if (tree.nodes[i].first_row < tree.nodes[i].end_row) cut_node(tree, static_cast<int>(i));
     node_slices_.push_back({first, static_cast<int32_t>(slices_.size())});
   }
 }
 
-void TreePlanner::cut_node(const SnapshotNode& node, const NodeCost& cost) {
+void TreePlanner::cut_node(const TreeSnapshot& tree, int index) {
+  const SnapshotNode& node = tree.nodes[index];
+  const NodeCost& cost = costs_[index];
+  const bool is_fixed = limits_.rule == SliceRule::kFixed;
   const int end = node.num_tokens + (node.num_new == 1 ? num_steps_ : node.num_new);
-  for (int first = 0; first < end; first += cost.slice_tokens) {
+  for (int first = is_fixed ? 0 : cost.first_seen; first < end; first += cost.slice_tokens) {
+    const int slice_end = std::min(end, first + cost.slice_tokens);
     for (int row = node.first_row, end_row = 0; row < node.end_row; row = end_row) {
-      end_row = item_end(row, node.end_row);
-      add_slice(node, cost.first_position, first, std::min(end, first + cost.slice_tokens), row, end_row);
+      const Block block = block_of(tree, index, row);
+      end_row = block.end_row;
+      const int seen = first_page(tree, index, block) * kKvPageTokens;
+      if (slice_end > seen) {
+        add_slice(node, cost.first_position, is_fixed ? first : std::max(first, seen), slice_end, block);
+      } else if (is_fixed) {
+        slices_.push_back({.first_row = row, .end_row = end_row, .first_step = kNoStep});
+      }
     }
   }
 }
 
 /// Adds tokens `first` to `end` - 1 of a node, which begins at `first_position`, for a block of its rows, and the item.
-void TreePlanner::add_slice(const SnapshotNode& node, int first_position, int first, int end, int first_row,
-                            int end_row) {
+void TreePlanner::add_slice(const SnapshotNode& node, int first_position, int first, int end,
+                            const Block& block) {
   const bool grows = node.num_new == 1;
   TreeItem item{.first_page = node.first_page + first / kKvPageTokens,
                 .tokens = std::min(node.num_tokens, end) - first,
                 .capacity = end - first,
-                .first_row = first_row,
-                .end_row = end_row,
+                .first_row = block.first_row,
+                .end_row = block.end_row,
                 .first_partial = partials_per_head_,
                 .undivided = limits_.rule == SliceRule::kFixed ? 1 : 0,
                 .first_position = first_position + first,
-                .least_query = first_position + node.num_tokens};
+                .least_query = block.least_query};
   if (grows && is_appended_to(item)) {
     item.first_new = node.first_row;
     item.end_new = node.end_row;
@@ -465,18 +444,18 @@ void TreePlanner::add_slice(const SnapshotNode& node, int first_position, int fi
     item.first_new = node.first_row + std::max(0, first - node.num_tokens);
     item.end_new = node.first_row + end - node.num_tokens;
     if (item.tokens <= 0)
-      item.first_row = std::max(first_row, item.first_new);  // rows before see nothing of it
-    if (item.first_row >= end_row) return;
+      item.first_row = std::max(block.first_row, item.first_new);  // rows before see nothing of it
+    if (item.first_row >= block.end_row) return;
     item.tokens = std::max(0, item.tokens);
     item.capacity = item.tokens + item.end_new - item.first_new;
-    item.end_new = std::min(item.end_new, end_row);  // a row sees none of the rows behind it
+    item.end_new = std::min(item.end_new, block.end_row);  // a row sees none of the rows behind it
   }
   slices_.push_back({.first_row = item.first_row,
-                     .end_row = end_row,
+                     .end_row = block.end_row,
                      .first_partial = partials_per_head_,
                      .first_step = std::max(0, -item.tokens)});
-  works_.push_back({.item = item, .cost_ps = item_costs_.of(item, num_steps_ / 2)});
-  partials_per_head_ += end_row - item.first_row;
+  works_.push_back({.item = item, .cost_ps = cost_ps(item)});
+  partials_per_head_ += block.end_row - item.first_row;
 }
 
 // ---- Deal
@@ -502,7 +481,10 @@ void TreePlanner::deal() {
     }
   }
   const int64_t longest = order_.empty() ? 0 : works_[order_[0]].cost_ps;
-  planned_.makespan_ps = static_cast<int64_t>(*std::max_element(loads_.begin(), loads_.end()) >> kCtaBits);
+  planned_.makespan_ps =
+      shape_.reaches.size() > 1
+          ? mean_makespan()
+          : static_cast<int64_t>(*std::max_element(loads_.begin(), loads_.end()) >> kCtaBits);
   planned_.bound_ps = std::max((total + shape_.num_ctas - 1) / shape_.num_ctas, longest);
 }
 

@@ -14,6 +14,14 @@
 // Slices begin at pages. Of a long chunk of a prompt rows are left whole, if CTAs can share them as evenly: then nothing is to be
 // merged.
 //
+// Where no layer sees all keys (windows, chunks), slices begin at the first page that a row of theirs sees in some layer: what
+// no row sees is nobody's. Under kFixed whole slices are left out, whose places in the merge lists stay, so that what is
+// merged next to what is the same as in a plan that has them.
+//
+// Where layers differ in how far they see, one plan serves all. It is judged by the mean over the layers of what the busiest CTA
+// takes, and the pages that few layers see may be dealt out apart from those that more of them see: then CTAs have as much to
+// do in either kind of layer, for an item more each.
+//
 // Nodes under a page get items of their own too: a tile that spans nodes would need a row interval a token.
 #pragma once
 
@@ -38,9 +46,10 @@ struct SliceLimits {
   int max_slices = 32;  // of a node under kFixed: if longer, its slices are 2, 4, 8, ... min_tokens
 };
 
-/// What a plan costs halfway through its steps. Picoseconds: whole numbers, so that sums and ties are exact.
+/// What a plan costs halfway through its steps, a mean over the layers. Picoseconds: whole numbers, so that sums and ties are
+/// exact.
 struct TreeTime {
-  int64_t makespan_ps = 0;  // busiest CTA
+  int64_t makespan_ps = 0;  // busiest CTA of each layer
   int64_t bound_ps = 0;     // no deal of these items takes less: mean of the CTAs, or the longest item
 };
 
@@ -77,6 +86,8 @@ class TreePlanner {
   int fixed_slice_tokens(int num_tokens) const;
 
  private:
+  static constexpr int64_t kSearchSteps = 64;  // limits of time are found to 1 / kSearchSteps
+
   /// The items of one slice and one block of rows, alike for all KV heads but for kv_head and first_partial.
   struct Work {
     TreeItem item;
@@ -92,33 +103,55 @@ class TreePlanner {
     int max_slice_tokens = 0;  // see TreeShape::resident_tokens
     int slice_tokens = 0;      // chosen
     int first_position = 0;    // of the node's first token
+    int first_seen = 0;        // of its tokens, of a page on which some row sees one in some layer
+    int num_seen = 0;          // from there on
+  };
+  /// Rows that an item has together.
+  struct Block {
+    int first_row = 0;
+    int end_row = 0;
+    int least_query = 0;  // at step 0, + step: none of them is at an earlier position
   };
   /// Tokens of a node for a block of its rows.
   struct Slice {
     int32_t first_row = 0;
     int32_t end_row = 0;
     int32_t first_partial = 0;  // of first_row
-    int32_t first_step = 0;
+    int32_t first_step = 0;     // that of no plan: no row sees it, it has no item
   };
   struct NodeSlices {
     int32_t first = 0;  // in slices_
     int32_t end = 0;
   };
-  /// A block of rows of a node, for which CTAs take its pages one behind the other.
+  /// Pages of a node for a block of its rows, which CTAs take one behind the other.
   struct Strip {
     int32_t node = 0;
-    int32_t first_row = 0;
-    int32_t end_row = 0;
+    Block block = {};
+    int line = 0;        // see find_strips()
+    int first_page = 0;  // of the node's
     int num_tokens = 0;  // halfway through the plan
+    int end = 0;         // of the node's tokens, at the end of the plan
     int max_pages = 0;   // of an item
     int64_t item_ps = 0;
     int64_t token_ps = 0;
 
     int num_pages() const { return ceil_divide(num_tokens, kKvPageTokens); }
   };
+  /// What a CTA takes of a strip.
+  struct Piece {
+    int32_t strip = 0;
+    int first_page = 0;  // of the strip's
+    int num_pages = 0;
+    int cta = 0;  // of those of a KV head
+  };
 
   int settle_steps(const TreeSnapshot& tree, int num_steps) const;
   void measure(const TreeSnapshot& tree);
+  Block block_of(const TreeSnapshot& tree, int node, int row) const;
+  int first_page(const TreeSnapshot& tree, int node, const Block& block, const LayerReach& reach) const;
+  int first_page(const TreeSnapshot& tree, int node, const Block& block) const;
+  int64_t cost_ps(const TreeItem& item) const;
+  int64_t mean_makespan();
   int slice_tokens(const NodeCost& node, int64_t limit_ps) const;
   int64_t total_ps(int64_t limit_ps) const;
   int64_t least_limit() const;
@@ -128,16 +161,16 @@ class TreePlanner {
   bool choose_slices(int64_t limit_ps);
   void slice_by_length(const TreeSnapshot& tree);
   void slice_evenly(const TreeSnapshot& tree);
-  void find_strips(const TreeSnapshot& tree);
+  void find_strips(const TreeSnapshot& tree, int num_lines);
   template <class Take>
-  int take_strips(int64_t limit_ps, const Take& take) const;
-  int64_t slice_in_line(const TreeSnapshot& tree);
+  int take_strips(int line, int64_t limit_ps, const Take& take) const;
+  void take_line(int line, int group);
+  int64_t slice_in_line(const TreeSnapshot& tree, int num_lines);
   void cut(const TreeSnapshot& tree);
-  void cut_node(const SnapshotNode& node, const NodeCost& cost);
+  void cut_node(const TreeSnapshot& tree, int node);
   int item_end(int row, int end_row) const;
   int max_item_tokens(int row, int end) const;
-  void add_slice(const SnapshotNode& node, int first_position, int first, int end, int first_row,
-                 int end_row);
+  void add_slice(const SnapshotNode& node, int first_position, int first, int end, const Block& block);
   void deal();
   void write_items(TreePlan& plan);
   void write_rows(const TreeSnapshot& tree, TreePlan& plan);
@@ -155,10 +188,13 @@ class TreePlanner {
   std::vector<Slice> slices_;
   std::vector<NodeSlices> node_slices_;
   std::vector<Strip> strips_;
+  std::vector<Piece> pieces_;
+  std::vector<int> first_pages_;     // of what the layers of each reach see
   std::vector<int32_t> order_;       // works, as they were dealt
   std::vector<int32_t> dealt_;       // [place in order_][kv_head]: CTA
   std::vector<uint64_t> loads_;      // heap of load and CTA
   std::vector<int64_t> line_loads_;  // of the CTAs of a KV head
+  std::vector<int64_t> cta_loads_;   // of all
   std::vector<int32_t> cursors_;     // [2 * num_ctas]: next place in the plan's items
   std::vector<int32_t> path_;        // nodes above a row
   std::vector<int32_t> num_slices_;  // of each row

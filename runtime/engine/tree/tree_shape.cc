@@ -13,6 +13,25 @@ int max_item_rows(const Descriptor& descriptor, int group) {
   return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
 }
 
+/// Nothing where all layers see all keys.
+std::vector<LayerReach> reaches(const ModelFacts& facts) {
+  std::vector<LayerReach> found;
+  if (!has_windows(facts) && !has_chunks(facts)) return found;
+  for (int layer = 0; layer < facts.num_layers; ++layer) {
+    const int window = window_of_layer(facts, layer);
+    const int chunk = chunk_of_layer(facts, layer);
+    const auto same = std::find_if(found.begin(), found.end(), [&](const LayerReach& reach) {
+      return reach.window == window && reach.chunk == chunk;
+    });
+    if (same == found.end()) {
+      found.push_back({.window = window, .chunk = chunk, .num_layers = 1});
+    } else {
+      ++same->num_layers;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 TreeShape tree_shape(const KernelLibrary& library, int kernel, int card) {
@@ -33,7 +52,8 @@ TreeShape tree_shape(const KernelLibrary& library, int kernel, int card) {
           .resident_tokens = descriptor.resident_tokens,
           .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
           .item_costs = library.measured_costs(kernel) == nullptr ? item_weight : 1,
-          .ends_rows = descriptor.plan->ends_rows()};
+          .ends_rows = descriptor.plan->ends_rows(),
+          .reaches = reaches(facts)};
 }
 
 }  // namespace soliton
