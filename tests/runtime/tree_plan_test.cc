@@ -117,6 +117,17 @@ TEST(TreePlan, EndsRowsThatOneItemHas) {
   }
 }
 
+// Three pages in items of two at most leave a piece of one page, shorter than pieces should be.
+TEST_P(TreePlanRules, ItemsOfTwoPagesAreComplete) {
+  TreeShape shape = kSmallShape;
+  shape.resident_tokens = 2 * kKvPageTokens;
+  shape.streamed_query_tiles = 0;
+  TreePlanner small = planner(shape, 2 * kKvPageTokens);
+  KvTree tree = grown({{10, 3 * kKvPageTokens - 12}});
+  tree.reserve(4);
+  expect_sound(tree, small, shape, 4);
+}
+
 TEST_P(TreePlanRules, RandomTreesAreComplete) {
   for (unsigned seed = 0; seed < (long_tests() ? 200 : 50); ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

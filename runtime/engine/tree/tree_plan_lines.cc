@@ -63,7 +63,8 @@ int TreePlanner::take_strips(int line, int64_t limit_ps, const Take& take) const
   for (size_t i = 0; i < strips_.size(); ++i) {
     const Strip& strip = strips_[i];
     if (strip.line != line) continue;
-    const int least = std::min(limits_.min_tokens / kKvPageTokens, strip.max_pages);
+    // Of one page more than an item may have, two pieces are left.
+    const int least = std::min(limits_.min_tokens / kKvPageTokens, (strip.max_pages + 1) / 2);
     for (int first = 0; first < strip.num_pages();) {
       const int left = strip.num_pages() - first;
       const int tokens_left = strip.num_tokens - first * kKvPageTokens;
