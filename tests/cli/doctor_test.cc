@@ -1,5 +1,6 @@
 // soliton-doctor, on a machine with or without a card: always a report, whatever is missing.
 #include <gmock/gmock.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_fixture.h"
