@@ -236,7 +236,8 @@ TEST_F(ServiceTest, TellsOfItself) {
   EXPECT_EQ(tokens["count"], 3);
   for (const char* name : {"content", "prompt"}) {
     json text = {{name, "</s>a<s>"}, {"add_special_tokens", false}};
-    EXPECT_EQ(post("/tokenize", text).json()["tokens"], json(text_->tokenizer.encode("</s>a<s>", true))) << name;
+    EXPECT_EQ(post("/tokenize", text).json()["tokens"], json(text_->tokenizer.encode("</s>a<s>", true)))
+        << name;
     text["parse_special"] = false;
     EXPECT_EQ(post("/tokenize", text).json()["tokens"], json(text_->tokenizer.encode("</s>a<s>"))) << name;
   }

@@ -9,7 +9,8 @@ using Json = nlohmann::ordered_json;
 
 /// A text or messages, by whichever name.
 std::vector<int32_t> tokens_of(const Service& service, const JsonView& body, const std::string& text) {
-  for (const char* name : {"add_special", "add_special_tokens", "parse_special"}) {  // also where they say nothing
+  for (const char* name :
+       {"add_special", "add_special_tokens", "parse_special"}) {  // also where they say nothing
     if (!body[name].is_null()) body[name].boolean();
   }
   for (const char* name : {"content", "prompt"}) {
