@@ -6,13 +6,13 @@
 
 The file is written by the public package gguf; it has no vocabulary, since llama-bench feeds tokens' numbers. --type is that of
 the layers' matrices; embedding and output are bf16, as the models that Soliton is measured with have them. All layers are on
-the card, with flash attention. A row has the median over llama-bench's repeats, behind its own warm-up.
+the card, with flash attention, and prompts are read 2048 tokens at a time. A row has the median over llama-bench's repeats,
+behind its own warm-up.
 
 Exit status: 0 good, 2 unusable input, in one line.
 """
 
 import argparse
-import dataclasses
 import json
 import pathlib
 import statistics
@@ -22,19 +22,14 @@ import tempfile
 from typing import Any
 
 from baseline_facts import Facts, Unusable, read_facts
+from baseline_peer import Row, check_options, make_parser, report
 
+PROGRAM = "baseline_llama_cpp.py"
 SEED = 7
 LIMIT_S = 600  # of one call of llama-bench
+BATCH = 2048  # tokens of a prompt at once, which llama-bench would take 512 of
 BLOCK = 32  # values of a block of Q4_0 or Q8_0, behind its scale in f16
 BLOCK_BYTES = {"q4_0": BLOCK // 2, "q8_0": BLOCK}
-
-
-@dataclasses.dataclass
-class Row:
-    test: str
-    tokens_per_s: float
-    token_us_p50: float | None = None
-    first_token_ms_p50: float | None = None
 
 
 def check(facts: Facts) -> None:
@@ -143,29 +138,11 @@ def seconds_of(test: dict[str, Any]) -> float:
     return statistics.median(test["samples_ns"]) * 1e-9
 
 
-def numbers(text: str) -> list[int]:
-    parts = text.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise argparse.ArgumentTypeError(f"expected positive numbers, got {text!r}")
-    return [int(part) for part in parts]
-
-
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="baseline_llama_cpp.py", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=pathlib.Path, help="a shape, such as models/llama-3.1-8b.yaml")
+    parser = make_parser(PROGRAM, __doc__)
     parser.add_argument("--llama-bench", metavar="FILE", type=pathlib.Path, required=True,
                         help="llama.cpp's program, built with CUDA")
     parser.add_argument("--type", choices=["bf16", *BLOCK_BYTES], default="bf16", help="of layers (default bf16)")
-    parser.add_argument("-d", "--n-depth", dest="depths", metavar="LIST", type=numbers, default=[128],
-                        help="tokens in the cache before, a list (default 128)")
-    parser.add_argument("-n", "--n-gen", dest="tokens", metavar="N", type=int, default=128,
-                        help="tokens that are timed (default 128)")
-    parser.add_argument("-p", "--n-prompt", dest="prompts", metavar="LIST", type=numbers, default=[],
-                        help="tokens of the prompts that are read, a list")
-    parser.add_argument("-r", "--repetitions", dest="repeats", metavar="N", type=int, default=5,
-                        help="repeats of each test (default 5)")
-    parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path, help="also writes JSON to this file")
     return parser.parse_args()
 
 
@@ -174,25 +151,17 @@ def measure(options: argparse.Namespace, model: pathlib.Path) -> tuple[list[Row]
     rows = []
     for depth in options.depths:
         test = run(options, model, "-p", "0", "-n", str(options.tokens), "-d", str(depth))
-        seconds = seconds_of(test) / options.tokens
-        rows.append(Row(f"tg{options.tokens} @ d{depth}", 1 / seconds, token_us_p50=seconds * 1e6))
+        rows.append(Row.of_tokens(depth, options.tokens, seconds_of(test) / options.tokens))
     for prompt in options.prompts:
-        test = run(options, model, "-n", "0", "-p", str(prompt), "-ub", "2048", "-b", "2048")
-        seconds = seconds_of(test)
-        rows.append(Row(f"pp{prompt}", prompt / seconds, first_token_ms_p50=seconds * 1e3))
+        test = run(options, model, "-n", "0", "-p", str(prompt), "-ub", str(BATCH), "-b", str(BATCH))
+        rows.append(Row.of_prompt(prompt, seconds_of(test)))
     return rows, test
 
 
 def bench(options: argparse.Namespace) -> None:
     facts = read_facts(options.model)
     check(facts)
-    longest = max([depth + options.tokens for depth in options.depths] + options.prompts)
-    if longest > facts.max_context:
-        raise Unusable(f"expected at most the model's {facts.max_context} tokens, got {longest}")
-    if options.tokens < 1 or options.repeats < 1:
-        raise Unusable("--n-gen and --repetitions: expected 1 or more, got less")
-    if options.json_file and not options.json_file.absolute().parent.is_dir():
-        raise Unusable(f"{options.json_file}: expected a file in a folder that exists")
+    check_options(options, facts, further_tokens=0, of_prompt=0)
     if not options.llama_bench.is_file():
         raise Unusable(f"--llama-bench {options.llama_bench}: expected a program, found none")
     try:
@@ -206,23 +175,16 @@ def bench(options: argparse.Namespace) -> None:
         rows, test = measure(options, model)
     if "CUDA" not in test["backends"]:
         raise Unusable(f"{options.llama_bench}: expected the backend CUDA, got {test['backends']}")
-    print("| test | t/s | us a token | ms of a prompt |\n| --- | --- | --- | --- |")
-    for row in rows:
-        us, ms = ("-" if value is None else f"{value:.1f}" for value in (row.token_us_p50, row.first_token_ms_p50))
-        print(f"| {row.test} | {row.tokens_per_s:.2f} | {us} | {ms} |")
-    if options.json_file:
-        document = {"command": " ".join(["baseline_llama_cpp.py", *sys.argv[1:]]), "program": "baseline_llama_cpp.py",
-                    "model": facts.name, "weights": "random", "format": options.type, "device": test["gpu_info"],
-                    "build": test["build_commit"], "model_bytes": test["model_size"], "repeats": options.repeats,
-                    "rows": [dataclasses.asdict(row) for row in rows]}
-        options.json_file.write_text(json.dumps(document, indent=2) + "\n")
+    report(options, PROGRAM, rows, {"model": facts.name, "weights": "random", "format": options.type,
+                                    "device": test["gpu_info"], "build": test["build_commit"],
+                                    "model_bytes": test["model_size"]})
 
 
 def main() -> int:
     try:
         bench(parse_options())
     except (Unusable, OSError) as error:
-        print(f"baseline_llama_cpp.py: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 2
     return 0
 

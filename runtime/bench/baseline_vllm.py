@@ -14,7 +14,6 @@ Exit status: 0 good, 2 unusable input, in one line.
 """
 
 import argparse
-import dataclasses
 import json
 import pathlib
 import random
@@ -25,18 +24,12 @@ import time
 from typing import Any
 
 from baseline_facts import Facts, Unusable, read_facts
+from baseline_peer import Row, check_options, make_parser, report
 
+PROGRAM = "baseline_vllm.py"
 SHORT_ANSWER = 32  # tokens
 WARM_UPS = 5  # answers of each test that do not count: some of vLLM's code is compiled when it is first needed
 SEED = 7
-
-
-@dataclasses.dataclass
-class Row:
-    test: str
-    tokens_per_s: float
-    token_us_p50: float | None = None
-    first_token_ms_p50: float | None = None
 
 
 def config_of(facts: Facts) -> dict[str, Any]:
@@ -88,49 +81,19 @@ class Engine:
             self.seconds(depth, SHORT_ANSWER)
         token_seconds()
         seconds = statistics.median(token_seconds() for _ in range(repeats))
-        return Row(f"tg{tokens} @ d{depth}", 1 / seconds, token_us_p50=seconds * 1e6)
+        return Row.of_tokens(depth, tokens, seconds)
 
     def read(self, prompt: int, repeats: int) -> Row:
         for _ in range(WARM_UPS):
             self.seconds(prompt, 1)
         seconds = statistics.median(self.seconds(prompt, 1) for _ in range(repeats))
-        return Row(f"pp{prompt}", prompt / seconds, first_token_ms_p50=seconds * 1e3)
-
-
-def numbers(text: str) -> list[int]:
-    parts = text.split(",")
-    if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise argparse.ArgumentTypeError(f"expected positive numbers, got {text!r}")
-    return [int(part) for part in parts]
-
-
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="baseline_vllm.py", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=pathlib.Path, help="a shape, such as models/llama-3.1-8b.yaml")
-    parser.add_argument("-d", "--n-depth", dest="depths", metavar="LIST", type=numbers, default=[128],
-                        help="tokens in the cache before, a list (default 128)")
-    parser.add_argument("-n", "--n-gen", dest="tokens", metavar="N", type=int, default=128,
-                        help="tokens of a longer answer that are timed (default 128)")
-    parser.add_argument("-p", "--n-prompt", dest="prompts", metavar="LIST", type=numbers, default=[],
-                        help="tokens of the prompts that are read, a list")
-    parser.add_argument("-r", "--repetitions", dest="repeats", metavar="N", type=int, default=5,
-                        help="repeats of each test (default 5)")
-    parser.add_argument("--json-file", metavar="FILE", type=pathlib.Path, help="also writes JSON to this file")
-    return parser.parse_args()
+        return Row.of_prompt(prompt, seconds)
 
 
 def bench(options: argparse.Namespace) -> None:
     facts = read_facts(options.model)
     config_of(facts)
-    longest = max([depth + SHORT_ANSWER + options.tokens for depth in options.depths] +
-                  [prompt + 1 for prompt in options.prompts])
-    if longest > facts.max_context:
-        raise Unusable(f"expected at most the model's {facts.max_context} tokens, got {longest}")
-    if options.tokens < 1 or options.repeats < 1:
-        raise Unusable("--n-gen and --repetitions: expected 1 or more, got less")
-    if options.json_file and not options.json_file.absolute().parent.is_dir():
-        raise Unusable(f"{options.json_file}: expected a file in a folder that exists")
+    longest = check_options(options, facts, further_tokens=SHORT_ANSWER, of_prompt=1)
     try:
         import torch
         import vllm
@@ -141,24 +104,16 @@ def bench(options: argparse.Namespace) -> None:
     engine = Engine(facts, longest)
     rows = [engine.decode(depth, options.tokens, options.repeats) for depth in options.depths]
     rows += [engine.read(prompt, options.repeats) for prompt in options.prompts]
-    print("| test | t/s | us a token | ms to the first token |\n| --- | --- | --- | --- |")
-    for row in rows:
-        us, ms = ("-" if value is None else f"{value:.1f}" for value in (row.token_us_p50, row.first_token_ms_p50))
-        print(f"| {row.test} | {row.tokens_per_s:.2f} | {us} | {ms} |")
-    if options.json_file:
-        document = {"command": " ".join(["baseline_vllm.py", *sys.argv[1:]]), "program": "baseline_vllm.py",
-                    "model": facts.name, "weights": "random", "format": "bf16",
-                    "device": torch.cuda.get_device_name(), "torch": torch.__version__,
-                    "vllm": vllm.__version__, "repeats": options.repeats,
-                    "rows": [dataclasses.asdict(row) for row in rows]}
-        options.json_file.write_text(json.dumps(document, indent=2) + "\n")
+    report(options, PROGRAM, rows, {"model": facts.name, "weights": "random", "format": "bf16",
+                                    "device": torch.cuda.get_device_name(), "torch": torch.__version__,
+                                    "vllm": vllm.__version__})
 
 
 def main() -> int:
     try:
-        bench(parse_options())
+        bench(make_parser(PROGRAM, __doc__).parse_args())
     except (Unusable, OSError) as error:
-        print(f"baseline_vllm.py: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 2
     return 0
 

@@ -69,8 +69,6 @@ std::string describe_driver(const DoctorReport& report) {
   return line("driver", text);
 }
 
-constexpr size_t kNameWidth = 18;  // at least
-
 std::string describe_compiler(const char* label, const FoundCompiler& compiler) {
   return line(label, compiler.problem.empty() ? fmt::format("{} ({})", compiler.version, compiler.program)
                                               : compiler.problem);
@@ -87,6 +85,8 @@ std::string describe_kernels(const char* label, const KernelFolder& folder) {
   }
   return text;
 }
+
+constexpr size_t kNameWidth = 18;  // at least
 
 /// `width`: of the column of names.
 std::string describe_model(const FoundModel& model, size_t width = kNameWidth) {

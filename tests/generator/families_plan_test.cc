@@ -102,6 +102,12 @@ INSTANTIATE_TEST_SUITE_P(Each, PublishedConfig, testing::ValuesIn(kPublished), [
   return name;
 });
 
+// What the bench measures is the published model.
+TEST(PublishedConfigs, AreThoseOfTheBench) {
+  const std::string file = std::string(SOLITON_SOURCE_DIR) + "/tests/models/gemma-3-12b.yaml";
+  EXPECT_EQ(hash_facts(load_model_config(file).facts), hash_facts(facts_of("gemma-3-12b")));
+}
+
 // What families say of layers and scales.
 TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   const ModelFacts gemma2 = facts_of("gemma-2-27b");

@@ -36,8 +36,8 @@ struct TreeShape {
   int streamed_query_tiles = kWorkers;
   double item_costs = 1;   // times TreeCosts::item_us that an item takes
   bool ends_rows = false;  // KernelPlan::ends_rows()
-  std::vector<LayerReach> reaches =
-      {};  // of all layers, each pair of window and chunk once; empty: they see all keys
+  /// Of all layers, each pair of window and chunk once; empty: they see all keys.
+  std::vector<LayerReach> reaches = {};
 };
 
 class ItemCosts {

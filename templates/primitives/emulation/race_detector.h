@@ -124,9 +124,9 @@ class RaceDetector {
     int writer = -1;
     Epoch write_epoch = 0;
     Access write_access = Access::kStore;
-    std::vector<Read>
-        reads;          // since that write; others than atomic ones may stand behind those ordered after them
-    size_t pruned = 0;  // how many of them were left when they were last pruned
+    // Since that write. Plain ones that others are ordered after are there too if these came since the last pruning.
+    std::vector<Read> reads;
+    size_t pruned = 0;                                  // how many of them that left
     Read first_atomic = {-1, 0, Access::kRelaxedLoad};  // of all of these reads; -1: there is none
     std::shared_ptr<Message> message;
     std::unique_ptr<std::array<Cell, 2>> halves;
