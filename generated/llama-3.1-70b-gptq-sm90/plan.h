@@ -188,7 +188,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
   .partials = {.offset = 255232, .elements = 66560},
   .counter_offset = 521472, .counter_bytes = 2304, .workspace_bytes = 523776,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 185856},
     {"x", 185856, 34816},
@@ -198,6 +198,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 224016, 64},
     {"decision", 224080, 64},
     {"experts", 224144, 0},
+    {"zeros", 224144, 0},
     {"waiting", 224144, 4},
     {"status", 224160, 320},
     {"barriers", 224480, 328},

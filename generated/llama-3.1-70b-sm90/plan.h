@@ -188,7 +188,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 8192, .min_pages_per_split = 2,
   .partials = {.offset = 255232, .elements = 66560},
   .counter_offset = 521472, .counter_bytes = 2304, .workspace_bytes = 523776,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 196608},
     {"x", 196608, 32768},
@@ -198,6 +198,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 231696, 32},
     {"decision", 231728, 32},
     {"experts", 231760, 0},
+    {"zeros", 231760, 0},
     {"waiting", 231760, 4},
     {"status", 231776, 192},
     {"barriers", 231968, 344},

@@ -140,7 +140,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 4096, .min_pages_per_split = 2,
   .partials = {.offset = 132352, .elements = 66560},
   .counter_offset = 398592, .counter_bytes = 1280, .workspace_bytes = 399872,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 16384},
@@ -150,6 +150,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 231568, 32},
     {"decision", 231600, 32},
     {"experts", 231632, 0},
+    {"zeros", 231632, 0},
     {"waiting", 231632, 4},
     {"status", 231648, 192},
     {"barriers", 231840, 360},

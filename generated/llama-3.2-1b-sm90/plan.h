@@ -124,7 +124,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
   .partials = {.offset = 70912, .elements = 33792},
   .counter_offset = 206080, .counter_bytes = 1280, .workspace_bytes = 207360,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 8192},
@@ -134,6 +134,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 223296, 32},
     {"decision", 223328, 32},
     {"experts", 223360, 0},
+    {"zeros", 223360, 0},
     {"waiting", 223360, 4},
     {"status", 223376, 192},
     {"barriers", 223568, 360},

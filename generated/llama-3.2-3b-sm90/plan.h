@@ -136,7 +136,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 3072, .min_pages_per_split = 2,
   .partials = {.offset = 91392, .elements = 66560},
   .counter_offset = 357632, .counter_bytes = 1280, .workspace_bytes = 358912,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 12416},
@@ -146,6 +146,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 227600, 32},
     {"decision", 227632, 32},
     {"experts", 227664, 0},
+    {"zeros", 227664, 0},
     {"waiting", 227664, 4},
     {"status", 227680, 192},
     {"barriers", 227872, 360},

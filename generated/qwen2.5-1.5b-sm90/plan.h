@@ -136,7 +136,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 1536, .min_pages_per_split = 2,
   .partials = {.offset = 99584, .elements = 66560},
   .counter_offset = 365824, .counter_bytes = 768, .workspace_bytes = 366592,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 12416},
@@ -146,6 +146,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 227536, 32},
     {"decision", 227568, 32},
     {"experts", 227600, 0},
+    {"zeros", 227600, 0},
     {"waiting", 227600, 4},
     {"status", 227616, 192},
     {"barriers", 227808, 360},

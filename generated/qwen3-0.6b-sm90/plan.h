@@ -136,7 +136,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
   .partials = {.offset = 58624, .elements = 66560},
   .counter_offset = 324864, .counter_bytes = 1280, .workspace_bytes = 326144,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 12416},
@@ -146,6 +146,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 227520, 32},
     {"decision", 227552, 32},
     {"experts", 227584, 0},
+    {"zeros", 227584, 0},
     {"waiting", 227584, 4},
     {"status", 227600, 192},
     {"barriers", 227792, 360},

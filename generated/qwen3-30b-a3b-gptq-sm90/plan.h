@@ -163,7 +163,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 6144, .min_pages_per_split = 2,
   .partials = {.offset = 105728, .elements = 67080},
   .counter_offset = 374272, .counter_bytes = 1280, .workspace_bytes = 375552,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 185856},
     {"x", 185856, 26112},
@@ -173,6 +173,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 215104, 64},
     {"decision", 215168, 64},
     {"experts", 215232, 32},
+    {"zeros", 215264, 0},
     {"waiting", 215264, 4},
     {"status", 215280, 320},
     {"barriers", 215600, 344},

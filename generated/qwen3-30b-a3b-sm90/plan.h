@@ -163,7 +163,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 6144, .min_pages_per_split = 2,
   .partials = {.offset = 81152, .elements = 66560},
   .counter_offset = 347392, .counter_bytes = 1280, .workspace_bytes = 348672,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 196608},
     {"x", 196608, 24576},
@@ -173,6 +173,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 223296, 32},
     {"decision", 223328, 32},
     {"experts", 223360, 32},
+    {"zeros", 223392, 0},
     {"waiting", 223392, 4},
     {"status", 223408, 192},
     {"barriers", 223600, 360},

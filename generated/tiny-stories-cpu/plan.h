@@ -113,7 +113,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
   .partials = {.offset = 8448, .elements = 528},
   .counter_offset = 10752, .counter_bytes = 512, .workspace_bytes = 11264,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
@@ -123,6 +123,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 221824, 32},
     {"decision", 221856, 32},
     {"experts", 221888, 0},
+    {"zeros", 221888, 0},
     {"waiting", 221888, 4},
     {"status", 221904, 192},
     {"barriers", 222096, 360},

@@ -118,7 +118,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
   .partials = {.offset = 6144, .elements = 528},
   .counter_offset = 8448, .counter_bytes = 512, .workspace_bytes = 8960,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
@@ -128,9 +128,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 221696, 32},
     {"decision", 221728, 32},
     {"experts", 221760, 8},
-    {"waiting", 221768, 4},
-    {"status", 221776, 192},
-    {"barriers", 221968, 376},
+    {"zeros", 221776, 0},
+    {"waiting", 221776, 4},
+    {"status", 221792, 192},
+    {"barriers", 221984, 376},
   },
   .num_barriers = 15,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -119,7 +119,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
   .partials = {.offset = 9216, .elements = 33792},
   .counter_offset = 144384, .counter_bytes = 512, .workspace_bytes = 144896,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
@@ -129,9 +129,10 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 221376, 32},
     {"decision", 221408, 32},
     {"experts", 221440, 8},
-    {"waiting", 221448, 4},
-    {"status", 221456, 192},
-    {"barriers", 221648, 376},
+    {"zeros", 221456, 0},
+    {"waiting", 221456, 4},
+    {"status", 221472, 192},
+    {"barriers", 221664, 376},
   },
   .num_barriers = 15,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -113,7 +113,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
   .partials = {.offset = 8448, .elements = 528},
   .counter_offset = 10752, .counter_bytes = 512, .workspace_bytes = 11264,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 12544},
@@ -123,6 +123,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 218880, 64},
     {"decision", 218944, 64},
     {"experts", 219008, 0},
+    {"zeros", 219008, 0},
     {"waiting", 219008, 4},
     {"status", 219024, 320},
     {"barriers", 219344, 328},

@@ -114,7 +114,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 2048, .min_pages_per_split = 2,
   .partials = {.offset = 13568, .elements = 33792},
   .counter_offset = 148736, .counter_bytes = 512, .workspace_bytes = 149248,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 202752},
     {"x", 202752, 12544},
@@ -124,6 +124,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 218432, 64},
     {"decision", 218496, 64},
     {"experts", 218560, 0},
+    {"zeros", 218560, 0},
     {"waiting", 218560, 4},
     {"status", 218576, 320},
     {"barriers", 218896, 328},

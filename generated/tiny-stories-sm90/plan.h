@@ -114,7 +114,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
   .partials = {.offset = 13568, .elements = 33792},
   .counter_offset = 148736, .counter_bytes = 512, .workspace_bytes = 149248,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
@@ -124,6 +124,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 221376, 32},
     {"decision", 221408, 32},
     {"experts", 221440, 0},
+    {"zeros", 221440, 0},
     {"waiting", 221440, 4},
     {"status", 221456, 192},
     {"barriers", 221648, 360},

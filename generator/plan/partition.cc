@@ -17,9 +17,10 @@ constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
 constexpr int kProducerWarps = 4;         // where lanes copy: one warp issues too few copies;
 constexpr int kFewProducerWarps = 2;      // beside 8 consumers, or for 2 pages in flight: leaves registers
-constexpr int kMostWholeColumns = 8192;   // of what experts put out, narrow as they are
-constexpr int kIntegerChunkColumns = 8192;
-constexpr int kShortIntegerChunkColumns = 4096;  // where shared memory is short: the ring has a page more
+constexpr int kMostWholeColumns = 8192;   // of what experts put out, narrow as they are, and attention
+// More take a lane more instructions, which are fetched anew in every phase: the 8B as Q4_K_M 1825 us a token with 8192, 1730 so
+// (H100); with one format of integers 8192 are up to 0.8% slower.
+constexpr int kIntegerChunkColumns = 4096;
 constexpr int kShortSharedBytes = 128 * 1024;
 constexpr int kTileSlots = 4;
 constexpr int kMinPagesPerSplit = 2;
@@ -121,7 +122,7 @@ int choose_chunk(const Plan& plan) {
                           plan.matrices[phase.matrix].padded <= kMostWholeColumns;
     const bool is_attended = before != nullptr && before->kind == PhaseKind::kAttention &&
                              (!plan.matrices[phase.matrix].format.takes_digits() ||
-                              plan.matrices[phase.matrix].padded <= kIntegerChunkColumns);
+                              plan.matrices[phase.matrix].padded <= kMostWholeColumns);
     const bool whole = phase.input != InputKind::kVector || is_mixed || is_attended;
     if (phase.matrix >= 0 && whole) widest = std::max(widest, plan.matrices[phase.matrix].padded);
     before = &phase;
@@ -132,8 +133,7 @@ int choose_chunk(const Plan& plan) {
     page_columns = std::max(page_columns, matrix.format.page_columns());
     if (matrix.format.takes_digits()) any = std::max(any, matrix.padded);
   }
-  const int of_integers = is_short(plan.limits) ? kShortIntegerChunkColumns : kIntegerChunkColumns;
-  return round_up(std::max(widest, std::min(any, of_integers)), page_columns);
+  return round_up(std::max(widest, std::min(any, kIntegerChunkColumns)), page_columns);
 }
 
 /// Does every CTA put out a word in the phase that every CTA reads? Of what attention reads, a CTA reads its heads only.

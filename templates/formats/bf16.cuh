@@ -39,9 +39,8 @@ requires(kFormat.type == WeightType::kBf16) struct Gemv<kFormat> {
     store_shared(reinterpret_cast<uint2*>(block + kLowOffset), pack_low(v));
   }
 
-  /// Adds the products of block `block` of this warp's, which begins at `weights`.
-  static SOLITON_DEVICE void multiply_block(Sums& sums, int /*block*/, const unsigned char* weights, uint4 x,
-                                            int lane) {
+  /// Adds the products of a block of this warp's, which begins at `weights`.
+  static SOLITON_DEVICE void multiply_block(Sums& sums, const unsigned char* weights, uint4 x, int lane) {
     const BlockOperands operands = load(weights, lane);
     mma_bf16(sums.value[0], operands.first, make_uint2(x.x, x.y));
     mma_bf16(sums.value[1], operands.second, make_uint2(x.z, x.w));

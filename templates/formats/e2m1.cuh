@@ -41,41 +41,26 @@ SOLITON_DEVICE uint32_t nvfp4_scale_pair(uint32_t scale) {
   return scale * kPair + kExponents;
 }
 
-/// NVFP4: operands are code times scale / kNvfp4Unit, exactly, in any kernel.
+/// One row. Columns that share a scale are a group; of its products a lane of a quad has those of one group. Of the eight columns
+/// of the mma's B operand four groups have two each, of high and low parts of x, and zeros stand in those of the others:
+///
+///   lane / 4    0      1      2      3      4      5      6      7
+///   x of group  0 high 0 low  1 high 1 low  2 high 2 low  3 high 3 low
+///
+/// So the products of four groups gather in the same registers, in a lane those of group lane % 4, and are multiplied by their
+/// scales at once.
 template <WeightFormat kFormat>
-requires(kFormat.has_factors()) struct Gemv<kFormat> : Gemv<WeightFormat{}> {
-  using Bf16 = Gemv<WeightFormat{}>;
-
-  static SOLITON_DEVICE void multiply_block(Bf16::Sums& sums, int /*block*/, const unsigned char* weights,
-                                            uint4 x, int lane) {
-    const BlockOperands operands = load(weights, lane);
-    mma_bf16(sums.value[0], operands.first, make_uint2(x.x, x.y));
-    mma_bf16(sums.value[1], operands.second, make_uint2(x.z, x.w));
-  }
-
-  /// A lane's eight columns are of one group: quads 0 and 1 have the first.
-  static SOLITON_DEVICE BlockOperands load(const unsigned char* block, int lane) {
-    const uint32_t scales = load_shared(reinterpret_cast<const uint16_t*>(block + kE2m1CodeBytes) +
-                                        lane % 4 / 2 * (kTileRows / 2) + lane / 4);
-    return scaled_e2m1(block, lane, nvfp4_scale_pair(scales & 0xff), nvfp4_scale_pair(scales >> 8));
-  }
-};
-
-/// MXFP4.
-template <WeightFormat kFormat>
-requires(kFormat.type == WeightType::kE2m1 && !kFormat.has_factors()) struct Gemv<kFormat>
-    : Gemv<WeightFormat{}> {
+requires(kFormat.type == WeightType::kE2m1) struct Gemv<kFormat> {
   using Bf16 = Gemv<WeightFormat{}>;
 
   /// x is so many times as large as it is, and codes 2^-126 times, so that neither their products nor these times a scale
   /// leave the range of floats.
   static constexpr float kInputScale = 0x1p64f;
-  static constexpr float kSumScale = 0x1p62f;
+  static constexpr float kSumScale = kFormat.has_factors() ? 0x1p62f / kNvfp4Unit : 0x1p62f;
 
-  /// As of bf16, to which each block is added, times its rows' scales.
-  struct Sums : Bf16::Sums {
+  struct Sums : QuadSums {
     SOLITON_DEVICE float2 rows() const {
-      const float2 sums = Bf16::Sums::rows();
+      const float2 sums = QuadSums::rows();
       return make_float2(sums.x * kSumScale, sums.y * kSumScale);
     }
   };
@@ -87,30 +72,69 @@ requires(kFormat.type == WeightType::kE2m1 && !kFormat.has_factors()) struct Gem
         make_float4(v.x * kInputScale, v.y * kInputScale, v.z * kInputScale, v.w * kInputScale), down);
   }
 
-  static SOLITON_DEVICE void multiply_block(Sums& sums, int block, const unsigned char* weights, uint4 x,
-                                            int lane) {
-    constexpr uint32_t kExponent = 0x7f800000u;
-    const uint2 codes = load_shared(reinterpret_cast<const uint2*>(weights) + lane);
-    const uint32_t exponents = load_exponents(weights, lane);
-    float products[4] = {};
-    mma_bf16(products, spread_e2m1(codes.x), make_uint2(x.x, x.y));
-    mma_bf16(products, spread_e2m1(codes.y), make_uint2(x.z, x.w));
-    const float scales[] = {float_from_bits(exponents << 23 & kExponent),
-                            float_from_bits(exponents << 15 & kExponent)};
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE void multiply(const GemvPage& at, Sums& sums) {
+    constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
+    constexpr int kBytes = kFormat.block_bytes();
+    const int lane =
+        static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);  // small, as the compiler knows
+    const unsigned char* weights = at.page + at.warp * kBlocks * kBytes;
+    const unsigned char* x[kTogether];
     SOLITON_UNROLL
-    for (int i = 0; i < 4; ++i) sums.value[block % 2][i] += scales[i / 2] * products[i];
+    for (int i = 0; i < kTogether; ++i) {
+      const bool is_own = lane / 8 / kBlockGroups == i && (kBlockGroups == 1 || lane % 4 / 2 == lane / 8 % 2);
+      x[i] = is_own ? at.x + (lane / 4 % 2 == 1 ? Bf16::kLowOffset : 0) + lane % 4 * 16 : at.zeros;
+    }
+    SOLITON_UNROLL
+    for (int first = 0; first < kBlocks; first += kTogether) {
+      float products[4] = {};
+      SOLITON_UNROLL
+      for (int i = 0; i < kTogether && first + i < kBlocks; ++i) {
+        const int block = first + i;
+        const uint2 codes = load_shared(reinterpret_cast<const uint2*>(weights + block * kBytes) + lane);
+        const uint4 v = load_shared(reinterpret_cast<const uint4*>(x[i] + block * Bf16::kBlockBytes));
+        mma_bf16(products, spread_e2m1(codes.x), make_uint2(v.x, v.y));
+        mma_bf16(products, spread_e2m1(codes.y), make_uint2(v.z, v.w));
+      }
+      const int own = first + lane % 4 / kBlockGroups;
+      const uint32_t scales =
+          load_scales(weights + (own < kBlocks ? own : first) * kBytes, lane % kBlockGroups, lane);
+      SOLITON_UNROLL
+      for (int half = 0; half < 2; ++half)
+        sums.value[half] += scale(scales, half) * (products[2 * half] + products[2 * half + 1]);
+    }
   }
 
-  /// Operands of kernels of several rows: exact, scales included.
+  /// Operands of kernels of several rows: exact, scales included. A lane's eight columns are of one group: of NVFP4 quads 0 and 1
+  /// have the first.
   static SOLITON_DEVICE BlockOperands load(const unsigned char* block, int lane) {
-    const uint32_t exponents = load_exponents(block, lane);
-    return scaled_e2m1(block, lane, e2m1_scale(exponents & 0xff), e2m1_scale(exponents >> 8));
+    const uint32_t scales = load_scales(block, lane % 4 / (4 / kBlockGroups), lane);
+    if constexpr (kFormat.has_factors()) {
+      return scaled_e2m1(block, lane, nvfp4_scale_pair(scales & 0xff), nvfp4_scale_pair(scales >> 8));
+    } else {
+      return scaled_e2m1(block, lane, e2m1_scale(scales & 0xff), e2m1_scale(scales >> 8));
+    }
   }
 
  private:
+  static constexpr int kBlockGroups = kFormat.has_factors() ? kColumnBlock / kNvfp4Group : 1;
+  static constexpr int kTogether = 4 / kBlockGroups;  // blocks
+
   /// Of rows lane / 4 and lane / 4 + 8, a byte each.
-  static SOLITON_DEVICE uint32_t load_exponents(const unsigned char* block, int lane) {
-    return load_shared(reinterpret_cast<const uint16_t*>(block + kE2m1CodeBytes) + lane / 4);
+  static SOLITON_DEVICE uint32_t load_scales(const unsigned char* block, int group, int lane) {
+    return load_shared(reinterpret_cast<const uint16_t*>(block + kE2m1CodeBytes) + group * (kTileRows / 2) +
+                       lane / 4);
+  }
+  /// Of NVFP4 see nvfp4_scale().
+  static SOLITON_DEVICE float scale(uint32_t scales, int half) {
+    if constexpr (kFormat.has_factors()) {
+      constexpr uint32_t kByte = 0x0ff00000u;
+      constexpr uint32_t kLeastExponent = 127 - 9;
+      return float_from_bits((scales << (half == 0 ? 20 : 12) & kByte) + (kLeastExponent << 23));
+    } else {
+      constexpr uint32_t kExponent = 0x7f800000u;
+      return float_from_bits(scales << (half == 0 ? 23 : 15) & kExponent);
+    }
   }
 };
 

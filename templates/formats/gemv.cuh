@@ -15,7 +15,21 @@ struct GemvPage {
   const int32_t* input_sums;  // of digits [unit][step][4]: what the lanes of a quad have as the sum of x
   int warp;
   int lane;
-  float up;  // InputScale::up of the digits
+  float up;                              // InputScale::up of the digits
+  const unsigned char* zeros = nullptr;  // as much as x has of a page, for E2M1
+};
+
+/// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns.
+struct QuadSums {
+  float value[2] = {};
+
+  SOLITON_DEVICE float2 rows() const {
+    float2 sum = make_float2(value[0], value[1]);
+    for (int mask = 1; mask < 4; mask *= 2) {
+      sum = make_float2(sum.x + shuffle_xor(sum.x, mask), sum.y + shuffle_xor(sum.y, mask));
+    }
+    return sum;
+  }
 };
 
 /// Each format has:
@@ -25,7 +39,7 @@ struct GemvPage {
 ///                                                 digits, it is also told whether the group is there, and returns its part of
 ///                                                 input_sums, which put_sum() adds up
 ///   multiply<kWarps, kColumns>(GemvPage, sums)    adds products, if it has scales; else
-///   multiply_block(sums, block, weights, x, lane) those of 32 columns; and for several rows
+///   multiply_block(sums, weights, x, lane)        those of 32 columns; and for several rows
 ///   load(weights, lane)                           has them as bf16
 template <WeightFormat kFormat>
 struct Gemv;

@@ -85,18 +85,7 @@ struct IntegerPart {
 /// One row: x as three digits.
 template <WeightFormat kFormat>
 requires(kFormat.takes_digits()) struct Gemv<kFormat> {
-  /// Of rows lane / 4 and lane / 4 + 8, in each lane of a quad those of some columns and digits.
-  struct Sums {
-    float value[2] = {};
-
-    SOLITON_DEVICE float2 rows() const {
-      float2 sum = make_float2(value[0], value[1]);
-      for (int mask = 1; mask < 4; mask *= 2) {
-        sum = make_float2(sum.x + shuffle_xor(sum.x, mask), sum.y + shuffle_xor(sum.y, mask));
-      }
-      return sum;
-    }
-  };
+  using Sums = QuadSums;  // and of digits
 
   /// Of a scale; of half a step counts the step.
   static constexpr int kGroupSteps = kFormat.group < kStepColumns ? 1 : kFormat.group / kStepColumns;

@@ -69,6 +69,7 @@ enum class RegionId : int {
   kSquares,   // sums of squares of consumers' slices of x: [generation][consumer]
   kDecision,  // StepDecision of each consumer
   kExperts,   // numbers of the experts that the step's token goes through
+  kZeros,     // what consumers multiply by of columns that are not theirs, see formats/e2m1.cuh
   kWaiting,   // whether the first consumer waits for its input, for the producer to look at
   kStatus,    // WarpStatus of every working warp
   kBarriers,  // last
@@ -97,6 +98,15 @@ SOLITON_HOST_DEVICE constexpr TokenLayout token_layout(const KernelPlan& plan) {
 static_assert(static_cast<int>(RegionId::kCount) <= kMaxRegions);
 static_assert(static_cast<int>(BarrierId::kCount) <= kMaxBarriers);
 
+/// As many as a consumer's columns of a page take in x.
+SOLITON_HOST_DEVICE constexpr int zeros_bytes(const KernelPlan& plan) {
+  for (int i = 0; i < plan.num_matrices; ++i) {
+    const WeightFormat format = plan.matrices[i].format;
+    if (format.type == WeightType::kE2m1) return format.page_columns() / plan.consumer_warps * 4;
+  }
+  return 0;
+}
+
 constexpr auto region_rules(const KernelPlan& plan) {
   Rules<RegionRule, RegionId, static_cast<int>(RegionId::kCount)> rules;
   const int warps = plan.consumer_warps;
@@ -112,6 +122,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kSquares] = {"squares", 4 * kInputGenerations * warps, 4};
   rules[RegionId::kDecision] = {"decision", warps * static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kExperts] = {"experts", 4 * plan.model.mixture.used(), 4};
+  rules[RegionId::kZeros] = {"zeros", zeros_bytes(plan), 16};
   rules[RegionId::kWaiting] = {"waiting", 4, 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),

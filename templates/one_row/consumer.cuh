@@ -87,9 +87,17 @@ class Consumer {
                                    int first_head);
 
   static constexpr int kWarps = kPlan.consumer_warps;
-  /// Are pages multiplied two by two? With one at a time a warp waits most of the time, for a sum or out of shared memory.
+  /// Does the format multiply whole pages, rather than blocks?
   template <WeightFormat kFormat>
-  static constexpr bool kTakesPairs = kFormat.takes_digits();
+  static constexpr bool kTakesPages = kFormat.type != WeightType::kBf16;
+  /// Are pages multiplied two by two? With one at a time a warp waits most of the time, for a sum or out of shared memory. Where
+  /// they take so many instructions that these are fetched while they are multiplied, it is slower: with blocks of scales (8B as
+  /// Q4_K_M, H100: 1863 us a token one by one, 2357 two by two), and of codes where chunks of the input come in between.
+  template <Width kWidth>
+  static SOLITON_HOST_DEVICE constexpr bool takes_pairs() {
+    if (kWidth.format.takes_digits()) return kWidth.format.block == 0;
+    return kWidth.format.type == WeightType::kE2m1 && InputSlice<kPlan, kWidth>::kChunks == 1;
+  }
   template <WeightFormat kFormat>
   using TileSums = typename Gemv<kFormat>::Sums;
 
@@ -119,7 +127,8 @@ class Consumer {
   /// a warp may go on to its next slice while others still read theirs.
   SOLITON_DEVICE unsigned char* x() const { return context_.slice(warp_); }
 
-  /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other.
+  /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other. Products of whole pages are one
+  /// piece of code for all tiles: a copy for each would be fetched anew for every chunk.
   template <Width kWidth>
   SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles) {
     using Loads = InputLoads<kPlan, kWidth>;
@@ -150,9 +159,20 @@ class Consumer {
         warp_sync();  // x is complete for all lanes
         if (first == 0 && chunk == 0) mark_input();
         if (first == 0 && chunk == kChunks - 1) report_input();
-        SOLITON_UNROLL
-        for (int i = 0; i < kTiles; ++i) {
-          if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[i]);
+        if constexpr (kTakesPages<kWidth.format>) {
+          SOLITON_NO_UNROLL
+          for (int i = 0; i < kTiles; ++i) {
+            if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[0]);
+            const TileSums<kWidth.format> own = sums[0];  // the next tile's take its place
+            SOLITON_UNROLL
+            for (int k = 1; k < kTiles; ++k) sums[k - 1] = sums[k];
+            sums[kTiles - 1] = own;
+          }
+        } else {
+          SOLITON_UNROLL
+          for (int i = 0; i < kTiles; ++i) {
+            if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[i]);
+          }
         }
       }
       SOLITON_UNROLL

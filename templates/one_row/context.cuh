@@ -37,6 +37,10 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
 
   SOLITON_DEVICE void set_up() const {
     if (thread_index() == 0) say_waiting(false);
+    constexpr int kWords = zeros_bytes(kPlan) / 16;
+    constexpr int kThreads = kPlan.working_warps() * kWarpLanes;
+    for (int i = thread_index(); i < kWords; i += kThreads)
+      store_shared(reinterpret_cast<uint4*>(region(RegionId::kZeros)) + i, uint4{});
   }
 
   /// All consumers decide alike; each has a copy of its own, because registers are few.

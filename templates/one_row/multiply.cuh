@@ -13,7 +13,7 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_chunk(int chunk, TileSums<kWidth.f
   constexpr int kLastPages = Slice::kFullPages - (Slice::kChunks - 1) * Slice::kChunkPages;
   const int num_pages = chunk < Slice::kChunks - 1 ? Slice::kChunkPages : kLastPages;
   constexpr int kPageColumns = Slice::kPageWidth / kWarps;
-  if constexpr (kTakesPairs<kWidth.format>) {
+  if constexpr (takes_pairs<kWidth>()) {
     SOLITON_NO_UNROLL
     for (int pair = 0; pair < num_pages / 2; ++pair)
       multiply_pair<kWidth.format, Slice::kPageWidth>(pair * 2 * kPageColumns, sums);
@@ -51,7 +51,7 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_rest(int column, TileSums<kFormat>
   if constexpr (kColumns < kRest) multiply_rest<kFormat, kRest - kColumns>(column + kColumns / kWarps, sums);
 }
 
-/// The same of two neighbouring pages of integers: instructions of one fill the waits of the other's.
+/// The same of two neighbouring pages: instructions of one fill the waits of the other's.
 template <const KernelPlan& kPlan>
 template <WeightFormat kFormat, int kColumns>
 SOLITON_DEVICE void Consumer<kPlan>::multiply_pair(int column, TileSums<kFormat>& sums) {
@@ -76,7 +76,8 @@ SOLITON_DEVICE GemvPage Consumer<kPlan>::page_of(int column, const unsigned char
           .input_sums = input_sums() + column / (kStrips * kStepColumns) * 4,
           .warp = warp_,
           .lane = context_.lane,
-          .up = input_up_};
+          .up = input_up_,
+          .zeros = context_.region(RegionId::kZeros)};
 }
 
 /// Adds the products of this warp's columns of one page; in x they begin with the warp's column `column`.
@@ -84,28 +85,19 @@ template <const KernelPlan& kPlan>
 template <WeightFormat kFormat, int kColumns>
 SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, TileSums<kFormat>& sums) {
   const int slot = wait_page();
-  const unsigned char* part = x() + column * kXColumnBytes;
-  if constexpr (kFormat.has_scales()) {
+  if constexpr (kTakesPages<kFormat>) {
     Gemv<kFormat>::template multiply<kWarps, kColumns>(page_of<kFormat>(column, page_bytes(slot)), sums);
   } else {
     using Format = Gemv<kFormat>;
     constexpr int kBlocks = kColumns / kWarps / kColumnBlock;
     constexpr int kBytes = kFormat.block_bytes();
     const unsigned char* weights = page_bytes(slot) + warp_ * kBlocks * kBytes;
-    const unsigned char* x_slice =
-        part + (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
-    // Of operands that have scales in them all at once take too many registers where lanes copy.
-    constexpr bool kHalves =
-        kFormat.has_factors() && kPlan.copies == CopyKind::kLanes && kBlocks > 4 && kBlocks % 2 == 0;
-    constexpr int kTogether = kHalves ? kBlocks / 2 : kBlocks;
-    SOLITON_NO_UNROLL
-    for (int first = 0; first < kBlocks; first += kTogether) {
-      SOLITON_UNROLL
-      for (int block = first; block < first + kTogether; ++block) {
-        const uint4 values =
-            load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
-        Format::multiply_block(sums, block, weights + block * kBytes, values, context_.lane);
-      }
+    const unsigned char* x_slice = x() + column * kXColumnBytes +
+                                   (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
+    SOLITON_UNROLL
+    for (int block = 0; block < kBlocks; ++block) {
+      const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));
+      Format::multiply_block(sums, weights + block * kBytes, values, context_.lane);
     }
   }
   release_page(slot);

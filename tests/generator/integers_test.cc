@@ -158,10 +158,10 @@ TEST(Integers, SlotsHoldTheLargestPage) {
   }
 }
 
-// Inputs of integers come in chunks of up to 8192 columns, also where those that are normed are narrower; wider ones out of
-// attention too.
+// Inputs of integers come in chunks of up to 4096 columns, also where those that are normed are narrower; wider ones if these are,
+// and out of attention above 8192.
 TEST(Integers, ChunksAreWholePages) {
-  EXPECT_EQ(shipped_plan("llama-3.1-8b-gptq", "h200").chunk_columns, 8192);  // hidden 4096, ffn 14336
+  EXPECT_EQ(shipped_plan("llama-3.1-8b-gptq", "h200").chunk_columns, 4096);  // hidden 4096, ffn 14336
   EXPECT_EQ(shipped_plan("llama-3.1-70b-gptq", "h200").chunk_columns, 8192);
   EXPECT_EQ(test_plan("int4").chunk_columns, 2048);       // of 512 columns
   EXPECT_EQ(test_plan("int4-wide").chunk_columns, 4096);  // of 2560
@@ -179,7 +179,7 @@ TEST(Integers, ChunksAreWholePages) {
 
 // Four digits of every column, and four floats of every 64.
 TEST(Integers, SharedMemoryHoldsTheDigitsOfAChunk) {
-  EXPECT_EQ(PlannedKernel(shipped_plan("llama-3.1-8b-gptq", "h200"))->x_bytes(), 8192 * 4 + 8192 / 64 * 16);
+  EXPECT_EQ(PlannedKernel(shipped_plan("llama-3.1-70b-gptq", "h200"))->x_bytes(), 8192 * 4 + 8192 / 64 * 16);
   EXPECT_EQ(PlannedKernel(test_plan("int4-wide"))->x_bytes(), 4096 * 4 + 4096 / 64 * 16);
 }
 

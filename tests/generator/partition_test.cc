@@ -244,15 +244,6 @@ TEST(Partition, DownOfAWideFfnRunsInChunks) {
   }
 }
 
-// The ring has the room that narrower chunks leave.
-TEST(Partition, IntegersTakeNarrowerChunksWhereSharedMemoryIsShort) {
-  const auto chunk = [](const char* gpu) { return shipped_plan("llama-3.1-8b-gptq", gpu).chunk_columns; };
-  EXPECT_EQ(chunk("h200"), 8192);
-  EXPECT_EQ(chunk("a100-80"), 8192);
-  EXPECT_EQ(chunk("rtx-3090"), 4096);
-  EXPECT_EQ(chunk("rtx-5090"), 4096);
-}
-
 TEST(Partition, NoMoreWarpsCopyThanPagesAreInFlight) {
   const auto producers = [](const char* model, const char* gpu, const PlanChoices& choices) {
     return shipped_plan(model, gpu, choices).producer_warps;

@@ -74,6 +74,7 @@ TEST(Place, SharedMemoryOfTheTinyModel) {
             "squares 221568..221600\n"
             "decision 221600..221632\n"
             "experts 221632..221632\n"
+            "zeros 221632..221632\n"
             "waiting 221632..221636\n"
             "status 221648..221840\n"
             "barriers 221840..222200\n");

@@ -65,13 +65,13 @@ INSTANTIATE_TEST_SUITE_P(
                  place(plan, {});
                }},
         Mutant{"chunks_of_pages_of_bf16", Rule::kMatrixShape,
-               "chunks: expected a multiple of 2048 columns, got 8704",
+               "chunks: expected a multiple of 2048 columns, got 4608",
                [](Plan& plan) {
                  plan.chunk_columns += kPageColumns;
                  place(plan, {});
                }},
         Mutant{"chunks_of_half_a_page", Rule::kMatrixShape,
-               "chunks: expected a multiple of 2048 columns, got 9216",
+               "chunks: expected a multiple of 2048 columns, got 5120",
                [](Plan& plan) {
                  plan.chunk_columns += WeightFormat{WeightType::kInt4}.page_columns() / 2;
                  place(plan, {});
@@ -83,10 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
                  place(plan, {});
                }},
         Mutant{"input_of_bf16", Rule::kPieceTooSmall,
-               "shared memory: x: expected 34816 bytes or more, got 32768",
-               [](Plan& plan) { shared(plan, "x").bytes = 8192 * 4; }},
+               "shared memory: x: expected 20736 bytes or more, got 16384",
+               [](Plan& plan) { shared(plan, "x").bytes = 4096 * 4; }},
         Mutant{"input_short_of_a_sum", Rule::kPieceTooSmall,
-               "shared memory: x: expected 34816 bytes or more, got 34812",
+               "shared memory: x: expected 20736 bytes or more, got 20732",
                [](Plan& plan) { shared(plan, "x").bytes -= 4; }},
         Mutant{"tiles_of_four_warps", Rule::kPieceTooSmall,
                "shared memory: tiles: expected 2048 bytes or more, got 1024",

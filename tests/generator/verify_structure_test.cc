@@ -162,7 +162,7 @@ const std::vector<BadPlan>& bad_structure() {
        .damage = [](Plan& plan) { std::swap(shared(plan, "x"), shared(plan, "tiles")); }},
       {.name = "BarriersBeforeTheStatus",
        .rule = Rule::kPieceMissing,
-       .message = "shared memory: expected status as number 9, got barriers",
+       .message = "shared memory: expected status as number 10, got barriers",
        .damage = [](Plan& plan) { std::swap(shared(plan, "status"), shared(plan, "barriers")); }},
   };
   return plans;

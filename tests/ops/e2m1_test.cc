@@ -38,14 +38,17 @@ void copy_page(const CodeParts& parts, unsigned char* page, int lane) {
                  load_global(reinterpret_cast<uint32_t*>(parts.page) + i));
 }
 
-/// out[16]: the products of one row of x and the page.
-template <WeightFormat kFormat>
+/// out[16]: the products of one row of x and the page, or of its first `kFirst` columns and of the rest.
+template <WeightFormat kFormat, int kFirst>
 void multiply_codes(LaunchParams params) {
   using Format = Gemv<kFormat>;
   const CodeParts parts(params);
   const int lane = thread_index() % kWarpLanes;
   unsigned char* x = shared_memory();
-  unsigned char* page = x + kCodeColumns * kXColumnBytes;
+  unsigned char* zeros = x + kCodeColumns * kXColumnBytes;
+  unsigned char* page = zeros + kCodeColumns * kXColumnBytes;
+  for (int i = lane; i < kCodeColumns; i += kWarpLanes)
+    store_shared(reinterpret_cast<uint32_t*>(zeros) + i, 0u);
   for (int group = lane; group < kCodeColumns / 4; group += kWarpLanes) {
     const float4 v = load_global(reinterpret_cast<const float4*>(parts.x) + group);
     Format::template store<1, kCodeColumns>(x, group, group, v, 1.0f);
@@ -53,11 +56,14 @@ void multiply_codes(LaunchParams params) {
   copy_page<kFormat>(parts, page, lane);
   warp_sync();
   typename Format::Sums sums;
-  for (int block = 0; block < kCodeBlocks; ++block) {
-    const unsigned char* own =
-        x + block * Format::kBlockBytes + (lane / 4 == 1 ? Format::kLowOffset : 0) + lane % 4 * 16;
-    Format::multiply_block(sums, block, page + block * kFormat.block_bytes(),
-                           load_shared(reinterpret_cast<const uint4*>(own)), lane);
+  const GemvPage all = {
+      .x = x, .page = page, .input_sums = nullptr, .warp = 0, .lane = lane, .up = 1, .zeros = zeros};
+  Format::template multiply<1, kFirst>(all, sums);
+  if constexpr (kFirst < kCodeColumns) {
+    GemvPage rest = all;
+    rest.x += kFirst * kXColumnBytes;
+    rest.page += kFirst / kColumnBlock * kFormat.block_bytes();
+    Format::template multiply<1, kCodeColumns - kFirst>(rest, sums);
   }
   const float2 rows = sums.rows();
   if (lane % 4 > 0) return;
@@ -113,17 +119,20 @@ void expect_products_and_operands(const E2m1Tile& rows) {
   pack_tile(rows, kCodeColumns, reinterpret_cast<std::byte*>(parts.page));
 
   LaunchShape shape;
-  shape.shared_bytes = kCodeColumns * kXColumnBytes + weight_bytes(kFormat, kCodeColumns);
-  ASSERT_EQ(run(multiply_codes<kFormat>, params, shape, checked()), "");
-  for (int row = 0; row < kTileRows; ++row) {
-    double sum = 0;
-    double magnitude = 0;
-    for (int column = 0; column < rows.columns; ++column) {
-      const double product = parts.x[column] * code_weight(rows, row, column);
-      sum += product;
-      magnitude += std::abs(product);
+  shape.shared_bytes = 2 * kCodeColumns * kXColumnBytes + weight_bytes(kFormat, kCodeColumns);
+  for (const auto kernel :
+       {multiply_codes<kFormat, kCodeColumns>, multiply_codes<kFormat, kCodeColumns - kColumnBlock>}) {
+    ASSERT_EQ(run(kernel, params, shape, checked()), "");
+    for (int row = 0; row < kTileRows; ++row) {
+      double sum = 0;
+      double magnitude = 0;
+      for (int column = 0; column < rows.columns; ++column) {
+        const double product = parts.x[column] * code_weight(rows, row, column);
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      EXPECT_NEAR(parts.out[row], sum, magnitude * 0x1p-16) << "row " << row;  // 16 bits of x
     }
-    EXPECT_NEAR(parts.out[row], sum, magnitude * 0x1p-16) << "row " << row;  // 16 bits of x
   }
 
   ASSERT_EQ(run(spread_codes<kFormat>, params, shape, checked()), "");

@@ -113,7 +113,7 @@ constexpr KernelPlan kDecodeNumbers{
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,
   .partials = {.offset = 8448, .elements = 1056},
   .counter_offset = 12800, .counter_bytes = 512, .workspace_bytes = 13312,
-  .num_regions = 11,
+  .num_regions = 12,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 212992},
     {"x", 212992, 6272},
@@ -123,6 +123,7 @@ constexpr KernelPlan kDecodeNumbers{
     {"squares", 221568, 32},
     {"decision", 221600, 32},
     {"experts", 221632, 0},
+    {"zeros", 221632, 0},
     {"waiting", 221632, 4},
     {"status", 221648, 192},
     {"barriers", 221840, 360},
