@@ -46,6 +46,9 @@ const Family& read_family(const JsonView& config) {
   const auto family =
       std::ranges::find_if(families(), [&](const Family* each) { return name == each->architecture; });
   if (family == families().end()) {
+    if (const auto missing = what_is_missing_for(name))
+      throw architectures.error(ExitCode::kMismatch, "expected a model without {}, got {}", *missing,
+                                in_quotes(name));
     constexpr std::string_view kUsualEnd = "ForCausalLM";
     std::vector<std::string> known;   // without this end, so that the line can be read
     std::vector<std::string> others;  // that have another

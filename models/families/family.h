@@ -114,4 +114,7 @@ struct Family {
 /// All that there are.
 std::span<const Family* const> families();
 
+/// What a family that is none of these has and kernels lack, where that is known; else nothing.
+std::optional<std::string_view> what_is_missing_for(std::string_view architecture);
+
 }  // namespace soliton

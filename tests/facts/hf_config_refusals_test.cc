@@ -206,6 +206,13 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
           "Ministral, Ministral3, HunYuanDenseV1, Cohere, Cohere2, Mpt, MPT, Arcee, Nemotron, Starcoder2, or "
           "Gemma3ForConditionalGeneration, "
           "Mistral3ForConditionalGeneration, got \"GemmaForCausalLM\"");
+  refused(
+      {{"architectures", {"DeepseekV3ForCausalLM"}}},
+      "architectures: expected a model without multi-head latent attention, got \"DeepseekV3ForCausalLM\"");
+  refused({{"architectures", {"Gemma3nForConditionalGeneration"}}},
+          "architectures: expected a model without embeddings of each layer, AltUp, LAuReL, sparse "
+          "activations, caches that "
+          "layers share, got \"Gemma3nForConditionalGeneration\"");
   refused({{"architectures", {"OlmoeForCausalLM"}}, {"model_type", "olmoe"}, {"clip_qkv", 8.0}},
           "clip_qkv: expected null, got 8.0: not supported");
   refused({{"architectures", {"CohereForCausalLM"}}, {"model_type", "cohere"}, {"use_qk_norm", true}},
