@@ -1,7 +1,6 @@
 #include "runtime/text/constrain/plain_text.h"
 
 #include <algorithm>
-#include <bitset>
 #include <limits>
 #include <utility>
 
@@ -10,14 +9,9 @@
 namespace soliton::constrain {
 namespace {
 
-constexpr size_t kBetween = 0;          // characters
+constexpr uint32_t kBetween = 0;        // characters
 constexpr size_t kMostPlaces = 20'000;  // for one frame; then all are forgotten before the next one's
-constexpr size_t kBytesOfPlace = 160;   // with an entry of a hash map, about
 constexpr size_t kBytesOfFrame = 64;    // of an entry of a hash map, about
-
-uint64_t key_of(int32_t state, size_t need) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(state)) << 32 | need;
-}
 
 bool meet(const ByteRange& a, const ByteEdge& b) {
   return a.first <= b.last && b.first <= a.last;
@@ -28,20 +22,20 @@ bool meet(const ByteRange& a, const ByteEdge& b) {
 PlainText::PlainText(StackMachine& machine, Budget& budget) : machine_(machine), budget_(budget), needs_(1) {
   static const std::vector<ByteSequence> sequences = utf8_sequences(Vocabulary::plain_text());
   for (const ByteSequence& bytes : sequences) {
-    const size_t next = need_of(std::span(bytes).subspan(1));  // may move needs_
+    const Index next = need_of(std::span(bytes).subspan(1));  // may move needs_
     needs_[kBetween].push_back({bytes[0], next});
   }
 }
 
 /// Of the bytes that are left of a character.
-size_t PlainText::need_of(std::span<const ByteRange> bytes) {
+PlainText::Index PlainText::need_of(std::span<const ByteRange> bytes) {
   if (bytes.empty()) return kBetween;
   const Need first{bytes[0], need_of(bytes.subspan(1))};
   for (size_t i = 1; i < needs_.size(); ++i) {
-    if (needs_[i][0].bytes == first.bytes && needs_[i][0].next == first.next) return i;
+    if (needs_[i][0].bytes == first.bytes && needs_[i][0].next == first.next) return static_cast<Index>(i);
   }
   needs_.push_back({first});
-  return needs_.size() - 1;
+  return static_cast<Index>(needs_.size() - 1);
 }
 
 const std::optional<PlainText::Room>& PlainText::of(FrameIndex frame) {
@@ -58,7 +52,11 @@ std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
   const size_t first = places_.size();
   const std::span<const int32_t> states = machine_.states(frame);
   try {
-    places_.push_back({.states = {states.begin(), states.end()}, .need = kBetween});
+    places_.push_back({.state = states.front(),
+                       .need = kBetween,
+                       .first_state = static_cast<Index>(states_.size()),
+                       .first_edge = static_cast<Index>(edges_.size())});
+    states_.insert(states_.end(), states.begin(), states.end());
     explore(first);
   } catch (...) {
     forget_from(first);
@@ -78,24 +76,28 @@ void PlainText::explore(size_t first) {
     expand(i);
   }
   settle(first);
-  for (size_t i = first; i < places_.size(); ++i) num_bytes_ += bytes_of(places_[i]);
-  if (num_bytes_ > num_bytes_charged_)
-    budget_.charge_bytes(num_bytes_ - std::exchange(num_bytes_charged_, num_bytes_));
+  if (num_bytes() > num_bytes_charged_)
+    budget_.charge_bytes(num_bytes() - std::exchange(num_bytes_charged_, num_bytes()));
 }
 
-size_t PlainText::bytes_of(const Place& place) {
-  return kBytesOfPlace + place.states.size() * sizeof(int32_t) + place.next.size() * sizeof(size_t);
+size_t PlainText::num_bytes() const {
+  constexpr size_t kKnown = 4 * sizeof(uint64_t);  // of a table that is half full
+  return places_.size() * (sizeof(Place) + kKnown) + states_.size() * sizeof(int32_t) +
+         edges_.size() * sizeof(Edge);
 }
 
+/// From the place of a frame on. Places are numbered, and their states and edges put down, as they are found.
 void PlainText::forget_from(size_t first) {
-  for (size_t i = first; i < places_.size(); ++i) {
-    const Place& place = places_[i];
-    const auto known = known_.find(key_of(place.states.front(), place.need));
-    if (known != known_.end() && known->second == i) known_.erase(known);
+  if (first < places_.size()) {
+    states_.resize(places_[first].first_state);
+    edges_.resize(places_[first].first_edge);
   }
   places_.resize(first);
-  num_bytes_ = 0;
-  for (const Place& place : places_) num_bytes_ += bytes_of(place);
+  known_.clear();
+  for (size_t i = 0; i < first; ++i) {
+    const Place& place = places_[i];
+    if (!place.is_frame) known_.find_or_add(place.state, place.need, static_cast<Index>(i));
+  }
 }
 
 /// Most classes of characters do not.
@@ -109,33 +111,41 @@ bool PlainText::takes_ascii(FrameIndex frame) {
 
 /// Finds the places behind a byte.
 void PlainText::expand(size_t index) {
+  const auto first_edge = static_cast<Index>(edges_.size());
+  places_[index].first_edge = first_edge;
   if (places_[index].leaves) return;
   const Automaton& automaton = machine_.automaton();
-  const size_t need_index = places_[index].need;
-  for (size_t k = 0; k < places_[index].states.size(); ++k) {
-    const auto state = static_cast<size_t>(places_[index].states[k]);
-    budget_.charge(std::ssize(automaton.states[state].bytes));
-    for (const Need& need : needs_[need_index]) {
-      for (const ByteEdge& edge : automaton.states[state].bytes) {
-        if (!meet(need.bytes, edge)) continue;
-        const size_t next = place_of(edge.target, need.next);  // may move places_
-        Place& place = places_[index];
-        if (need_index == kBetween) place.are_counted = place.are_counted && edge.counts;
-        if (place.next.empty() || place.next.back() != next) place.next.push_back(next);
+  const Index need_index = places_[index].need;
+  const size_t behind = index + 1 < places_.size() ? places_[index + 1].first_state : states_.size();
+  for (size_t k = places_[index].first_state; k < behind; ++k) {
+    const std::vector<ByteEdge>& bytes = automaton.states[static_cast<size_t>(states_[k])].bytes;
+    budget_.charge(std::ssize(bytes));
+    const std::span<const Need> needs = needs_[need_index];
+    for (Index i = 0; i < needs.size(); ++i) {
+      for (const ByteEdge& edge : bytes) {
+        if (!meet(needs[i].bytes, edge)) continue;
+        if (need_index == kBetween) places_[index].are_counted = places_[index].are_counted && edge.counts;
+        const ByteRange both = {std::max(needs[i].bytes.first, edge.first),
+                                std::min(needs[i].bytes.last, edge.last)};
+        edges_.push_back({i, both, place_of(edge.target, needs[i].next)});
       }
     }
   }
+  std::sort(edges_.begin() + first_edge, edges_.end());
+  places_[index].num_edges = static_cast<Index>(edges_.size()) - first_edge;
 }
 
-size_t PlainText::place_of(int32_t state, size_t need) {
-  const auto [known, is_new] = known_.emplace(key_of(state, need), places_.size());
-  if (is_new) {
-    Place place{.states = {}, .need = need};
-    place.leaves = !close(state, place.states);
-    place.is_good = !place.leaves;
-    places_.push_back(std::move(place));
+PlainText::Index PlainText::place_of(int32_t state, Index need) {
+  const auto next = static_cast<Index>(places_.size());
+  const Index known = known_.find_or_add(state, need, next);
+  if (known < next) return known;
+  places_.push_back(
+      {.state = state, .need = need, .first_state = static_cast<Index>(states_.size()), .is_frame = false});
+  if (!close(state)) {
+    places_[next].leaves = true;
+    places_[next].is_good = false;
   }
-  return known->second;
+  return next;
 }
 
 /// Of new places takes all as good, and strikes out those from which some text does not lead to a good one, until none is left
@@ -145,8 +155,10 @@ void PlainText::settle(size_t first) {
     changes = false;
     for (size_t i = places_.size(); i-- > first;) {
       Place& place = places_[i];
-      const bool leaves = place.leaves || std::any_of(place.next.begin(), place.next.end(),
-                                                      [&](size_t next) { return places_[next].leaves; });
+      const std::span<const Edge> next = edges(place);
+      const bool leaves = place.leaves || std::any_of(next.begin(), next.end(), [&](const Edge& edge) {
+                            return places_[edge.to].leaves;
+                          });
       const bool is_good = place.is_good && !leaves && goes_on(place);
       changes = changes || leaves != place.leaves || is_good != place.is_good;
       place.leaves = leaves;
@@ -163,13 +175,13 @@ PlainText::Room PlainText::room_behind(size_t start) const {
   std::vector<bool> seen(places_.size());
   for (size_t i = 0; i < reached.size(); ++i) {  // grows
     const Place& place = places_[reached[i]];
-    budget_.charge(1 + std::ssize(place.next));
+    budget_.charge(1 + place.num_edges);
     room.are_counted = room.are_counted && place.are_counted;
-    for (const size_t next : place.next) {
-      if (seen[next]) continue;
-      seen[next] = true;
-      reached.push_back(next);
-      const auto state = static_cast<size_t>(places_[next].states.front());
+    for (const Edge& edge : edges(place)) {
+      if (seen[edge.to]) continue;
+      seen[edge.to] = true;
+      reached.push_back(edge.to);
+      const auto state = static_cast<size_t>(places_[edge.to].state);
       room.height = std::max(room.height, automaton.heights[state]);
       if (automaton.characters.empty()) continue;
       room.characters = std::max(room.characters, automaton.characters[state]);
@@ -179,16 +191,19 @@ PlainText::Room PlainText::room_behind(size_t start) const {
   return room;
 }
 
-/// The states that are reached without a byte, as StackMachine has them. False if the rule may end there, or call another
-/// one.
-bool PlainText::close(int32_t state, std::vector<int32_t>& states) const {
+/// Adds to states_ those that are reached without a byte, as StackMachine has them. False if the rule may end there, or call
+/// another one.
+bool PlainText::close(int32_t state) {
   const Automaton& automaton = machine_.automaton();
+  const size_t first = states_.size();
   const auto take = [&](int32_t taken) {
-    if (std::find(states.begin(), states.end(), taken) == states.end()) states.push_back(taken);
+    if (std::find(states_.begin() + static_cast<std::ptrdiff_t>(first), states_.end(), taken) ==
+        states_.end())
+      states_.push_back(taken);
   };
   take(state);
-  for (size_t i = 0; i < states.size(); ++i) {  // grows
-    const Automaton::State& at = automaton.states[static_cast<size_t>(states[i])];
+  for (size_t i = first; i < states_.size(); ++i) {  // grows
+    const Automaton::State& at = automaton.states[static_cast<size_t>(states_[i])];
     budget_.charge(1 + std::ssize(at.empty) + std::ssize(at.calls));
     if (at.ends_rule) return false;
     for (const int32_t target : at.empty) take(target);
@@ -203,24 +218,53 @@ bool PlainText::close(int32_t state, std::vector<int32_t>& states) const {
 
 /// Whether each byte that a character may have there leads to a good place.
 bool PlainText::goes_on(const Place& place) const {
-  const Automaton& automaton = machine_.automaton();
-  for (const Need& need : needs_[place.need]) {
-    std::bitset<256> led;
-    for (const int32_t state : place.states) {
-      for (const ByteEdge& edge : automaton.states[static_cast<size_t>(state)].bytes) {
-        if (!meet(need.bytes, edge)) continue;
-        if (!places_[known_.at(key_of(edge.target, need.next))].is_good) continue;
-        for (int byte = std::max(need.bytes.first, edge.first); byte <= std::min(need.bytes.last, edge.last);
-             ++byte)
-          led.set(static_cast<size_t>(byte));
-      }
+  std::span<const Edge> left = edges(place);
+  const std::span<const Need> needs = needs_[place.need];
+  budget_.charge(std::ssize(needs));
+  for (Index i = 0; i < needs.size(); ++i) {
+    int byte = needs[i].bytes.first;  // all before have been led
+    for (; !left.empty() && left.front().need == i; left = left.subspan(1)) {
+      const Edge& edge = left.front();
+      if (places_[edge.to].is_good && edge.bytes.first <= byte) byte = std::max(byte, edge.bytes.last + 1);
     }
-    budget_.charge(1);
-    for (int byte = need.bytes.first; byte <= need.bytes.last; ++byte) {
-      if (!led[static_cast<size_t>(byte)]) return false;
-    }
+    if (byte <= needs[i].bytes.last) return false;
   }
   return true;
+}
+
+// ---- Known places
+
+PlainText::Index PlainText::KnownPlaces::find_or_add(int32_t state, Index need, Index index) {
+  if (2 * (size_ + 1) > entries_.size()) grow();
+  const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(state)) << 32 | need;
+  Entry& entry = entries_[slot_of(key)];
+  if (entry.key == kNone) {
+    entry = {key, index};
+    ++size_;
+  }
+  return entry.index;
+}
+
+void PlainText::KnownPlaces::clear() {
+  entries_.clear();
+  size_ = 0;
+}
+
+/// Where a key is, or would be.
+size_t PlainText::KnownPlaces::slot_of(uint64_t key) const {
+  const size_t last = entries_.size() - 1;
+  size_t slot = static_cast<size_t>(key * 0x9e3779b97f4a7c15 >> 32) & last;
+  while (entries_[slot].key != kNone && entries_[slot].key != key) slot = (slot + 1) & last;
+  return slot;
+}
+
+void PlainText::KnownPlaces::grow() {
+  constexpr size_t kFew = 64;
+  std::vector<Entry> before = std::exchange(entries_, {});
+  entries_.assign(std::max(kFew, 2 * before.size()), {kNone, 0});
+  for (const Entry& entry : before) {
+    if (entry.key != kNone) entries_[slot_of(entry.key)] = entry;
+  }
 }
 
 }  // namespace soliton::constrain

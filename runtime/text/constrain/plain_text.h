@@ -1,7 +1,6 @@
 // Whether any text of Vocabulary::plain_text() may follow, as within most strings: then tokens of it need not be tried.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -33,40 +32,77 @@ class PlainText {
   const std::optional<Room>& of(FrameIndex frame);
 
  private:
+  using Index = uint32_t;
+
   /// Part of a character that has to be possible: bytes, and where in needs_ its next byte is.
   struct Need {
     ByteRange bytes;
-    size_t next;
+    Index next;
+  };
+  /// Where bytes lead that a need has.
+  struct Edge {
+    Index need;  // of the place's
+    ByteRange bytes;
+    Index to;  // in places_
+
+    auto operator<=>(const Edge&) const = default;
   };
   /// States that nothing has to be read between, and a part of needs_ that is read from there on.
   struct Place {
-    std::vector<int32_t> states;  // the first is the one that the others are reached from
-    size_t need;
-    std::vector<size_t> next = {};  // places behind a byte
-    bool are_counted = true;        // the characters that begin there
-    bool is_good = true;            // all text may follow
-    bool leaves = false;            // behind some text the rule may end, or call another one
+    int32_t state;  // the one that the others are reached from; of a frame its first
+    Index need;
+    Index first_state;  // in states_, up to the next place's
+    Index first_edge = 0;
+    Index num_edges = 0;
+    bool are_counted = true;  // the characters that begin there
+    bool is_good = true;      // all text may follow
+    bool leaves = false;      // behind some text the rule may end, or call another one
+    bool is_frame = true;     // and not in known_
+  };
+  /// Numbers of places by their states and needs, but for the frames' own: a table that is probed place by place.
+  class KnownPlaces {
+   public:
+    /// The one that is known, or `index`, which is from now on.
+    Index find_or_add(int32_t state, Index need, Index index);
+    void clear();
+
+   private:
+    struct Entry {
+      uint64_t key;
+      Index index;
+    };
+    static constexpr uint64_t kNone = ~uint64_t{0};
+
+    size_t slot_of(uint64_t key) const;
+    void grow();
+
+    std::vector<Entry> entries_;  // a power of two of them, at most half of which are taken
+    size_t size_ = 0;
   };
 
-  size_t need_of(std::span<const ByteRange> bytes);
+  Index need_of(std::span<const ByteRange> bytes);
   std::optional<Room> find(FrameIndex frame);
   bool takes_ascii(FrameIndex frame);
   void explore(size_t first);
   void expand(size_t index);
-  size_t place_of(int32_t state, size_t need);
+  Index place_of(int32_t state, Index need);
   void settle(size_t first);
   bool goes_on(const Place& place) const;
-  bool close(int32_t state, std::vector<int32_t>& states) const;
+  bool close(int32_t state);
   Room room_behind(size_t start) const;
-  static size_t bytes_of(const Place& place);
+  std::span<const Edge> edges(const Place& place) const {
+    return std::span(edges_).subspan(place.first_edge, place.num_edges);
+  }
+  size_t num_bytes() const;
   void forget_from(size_t first);
 
   StackMachine& machine_;
   Budget& budget_;
   std::vector<std::vector<Need>> needs_;  // the first of a character, the others of what is left of some
   std::vector<Place> places_;             // of all frames, as most have some in common
-  std::unordered_map<uint64_t, size_t> known_;  // of a state and a need, but for the frames' own
-  size_t num_bytes_ = 0;                        // of both
+  std::vector<int32_t> states_;           // of all places
+  std::vector<Edge> edges_;               // of all places, sorted for each
+  KnownPlaces known_;
   size_t num_bytes_charged_ = 0;
   std::unordered_map<FrameIndex, std::optional<Room>> found_;
 };
