@@ -123,7 +123,7 @@ void expect_counted(const KernelLibrary& library, const DeviceWeights& weights) 
 // What is said of a model's memory before it is loaded, and what loading it takes.
 TEST_F(Load, TakesTheDeviceMemoryThatIsCounted) {
   for (const char* name :
-       {"micro-3", "int4-bias-3-all", "norm64-bias-3-rows32", "int4-ordered-3-all", "int4-sigmoid-5"}) {
+       {"micro-3", "int4-bias-3-all", "norm64-bias-5-counter", "int4-ordered-3-all", "int4-sigmoid-5"}) {
     SCOPED_TRACE(name);
     KernelLibrary library = KernelLibrary::open(fs::path(SOLITON_TEST_KERNELS) / fmt::format("{}.so", name));
     library.select_device(0);
