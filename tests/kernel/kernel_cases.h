@@ -28,10 +28,12 @@ inline const std::vector<LongCases> kLongCases = {
       "centred-3-all",
       "group7-4-rows32",
       "int4-3",
+      "int4-bias-3-all",
       "int4-mixture-3-rows16",
       "int4-ordered-3-all",
       "int4-zeros-2-rows8",
       "int4-zeros-3-rows64",
+      "int8-3-all",
       "micro-1-rows8",
       "micro-3",
       "micro-3-counter",
@@ -76,7 +78,8 @@ inline const std::vector<LongCases> kLongCases = {
               "plain-3-rows64",     "plain-3-rows64-lanes", "plain-4-all",           "plain-4-rows32",
               "plain-4-rows8",      "plain-4-rows8-lanes",  "scaled-4-all",          "turned-3-all",
               "variant-4-all"}},
-    {"TreeBits", {"int4-mixture-4-rows8", "mixture-few-21-rows64-lanes", "norm64-bias-3-rows32"}},
+    {"TreeBits",
+     {"int4-mixture-4-rows8", "mixture-4-rows8", "mixture-few-21-rows64-lanes", "norm64-bias-3-rows32"}},
     {"TreeDraft",
      {"broad-2-rows256", "group7-4-rows32", "plain-2-rows128", "plain-3-rows64", "plain-4-rows32"}},
     {"TreeLong",
@@ -86,7 +89,7 @@ inline const std::vector<LongCases> kLongCases = {
      {"group7-4-rows32", "int4-mixture-4-rows8", "int4-ordered-3-all", "int4-zeros-3-rows64", "micro-3-rows8",
       "plain-1-rows8-cards4", "plain-2-rows32-cards2", "plain-2-rows64-cards2", "plain-4-rows32"}},
     {"Verify", {"int4-zeros-4", "mixture-wide-7"}},
-    {"VerifyFaults", {"int4-3", "int4-mixed-3"}},
+    {"VerifyFaults", {"int4-3", "int4-bias-3-all", "int4-mixed-3"}},
 };
 
 /// Cases of kernels. In short runs those are skipped whose kernel is built in long ones alone, see tests/CMakeLists.txt, and
