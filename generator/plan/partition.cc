@@ -19,7 +19,7 @@ constexpr int kProducerWarps = 4;         // where lanes copy: one warp issues t
 constexpr int kFewProducerWarps = 2;      // beside 8 consumers, or for 2 pages in flight: leaves registers
 constexpr int kMostWholeColumns = 8192;   // of what experts put out, narrow as they are, and attention
 // More take a lane more instructions, which are fetched anew in every phase: the 8B as Q4_K_M 1825 us a token with 8192, 1730 so
-// (H100); with one format of integers 8192 are up to 0.8% slower.
+// (H100); with one format of integers 8192 are up to 1% slower.
 constexpr int kIntegerChunkColumns = 4096;
 constexpr int kShortSharedBytes = 128 * 1024;
 constexpr int kTileSlots = 4;

@@ -26,16 +26,14 @@ std::span<const Family* const> families() {
 std::optional<std::string_view> what_is_missing_for(std::string_view architecture) {
   constexpr std::string_view kStateSpaces = "state space layers (Mamba)";
   constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
-      // What the name begins with. By the models of transformers 5.
+      // What the name begins with.
       {"Gemma3n", "embeddings of each layer, AltUp, LAuReL, sparse activations, caches that layers share"},
       {"Gemma4",
        "heads of 512 in some layers, normed values, embeddings of each layer, caches that layers share"},
       {"Llama4", "norms of heads without weights, experts whose inputs are scaled"},
       {"DeepseekV2", "multi-head latent attention"},
       {"DeepseekV3", "multi-head latent attention"},
-      {"KimiK2", "multi-head latent attention"},
       {"Qwen3Next", "Gated DeltaNet"},
-      {"GraniteMoeHybrid", kStateSpaces},
       {"FalconH1", kStateSpaces},
       {"Bamba", kStateSpaces},
       {"Jamba", kStateSpaces},

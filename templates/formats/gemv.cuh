@@ -38,7 +38,7 @@ struct QuadSums {
 ///   store<kWarps, kColumns>(x, group, within, v, down)  puts down such a group, the page's `within` and x's `group`; if x becomes
 ///                                                 digits, it is also told whether the group is there, and returns its part of
 ///                                                 input_sums, which put_sum() adds up
-///   multiply<kWarps, kColumns>(GemvPage, sums)    adds products, if it has scales; else
+///   multiply<kWarps, kColumns>(GemvPage, sums)    adds products of a page; of bf16 instead
 ///   multiply_block(sums, weights, x, lane)        those of 32 columns; and for several rows
 ///   load(weights, lane)                           has them as bf16
 template <WeightFormat kFormat>
