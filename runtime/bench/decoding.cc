@@ -85,6 +85,10 @@ std::vector<Row> measure_rows(Engine& engine, const BenchOptions& options, doubl
   return rows;
 }
 
+TreeTest tree_test(const BenchOptions& options) {
+  return {.num_steps = options.tokens.front(), .repeats = options.repeats, .seed = options.seed};
+}
+
 std::vector<TreeMeasurement> measure_trees(Engine& engine, const BenchOptions& options, double ceiling,
                                            TestProgress& progress) {
   std::vector<TreeMeasurement> rows;
@@ -95,9 +99,7 @@ std::vector<TreeMeasurement> measure_trees(Engine& engine, const BenchOptions& o
       say("{}: left out: {} rows, the kernels take {}", spec.name, num_rows(spec), engine.max_rows());
       continue;
     }
-    rows.push_back(measure_tree(
-        engine, spec, {.num_steps = options.tokens.front(), .repeats = options.repeats, .seed = options.seed},
-        ceiling));
+    rows.push_back(measure_tree(engine, spec, tree_test(options), ceiling));
   }
   return rows;
 }
@@ -222,6 +224,9 @@ DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, co
 }
 
 Timeline record_timeline(Engine& engine, const BenchOptions& options) {
+  const auto tree = std::find_if(options.trees.begin(), options.trees.end(),
+                                 [&](const TreeSpec& spec) { return num_rows(spec) <= engine.max_rows(); });
+  if (tree != options.trees.end()) return record_timeline(engine, *tree, tree_test(options));
   const int prompt_tokens = options.prompts.front();
   if (prompt_tokens > 1 && engine.max_rows() > 1) {
     const int rows = std::min(prompt_tokens, engine.max_prompt_rows());

@@ -84,12 +84,13 @@ void declare_flags(CLI::App& app, BenchOptions& options, GivenFlags& given) {
           ->check(not_empty());
   declare_tests(app, options, given);
   begin_group(app, "Further tests");
-  const auto timeline = app.add_option("--timeline", options.timeline,
-                                       "writes where the time of one token goes, or of the last step of "
-                                       "a prompt (-p), for Perfetto, or as a picture "
-                                       "where FILE ends with .svg; needs a kernel of "
-                                       "build/kernels/timeline")
-                            ->check(not_empty());
+  const auto timeline =
+      app.add_option("--timeline", options.timeline,
+                     "writes where the time of one token goes, or of the last step of "
+                     "a prompt (-p), or of a step over a tree (--tree), for Perfetto, or as a picture "
+                     "where FILE ends with .svg; needs a kernel of "
+                     "build/kernels/timeline")
+          ->check(not_empty());
   const auto tree =
       app.add_option("--tree", given.trees,
                      "also measures steps over trees of branches, a list of: " + tree_spec_grammar())

@@ -50,19 +50,24 @@ double predict_step(const Engine& engine, const TreeSpec& spec, int num_steps) {
                                         tree_shape(library, kernel), costs->attention, library.model().facts);
 }
 
+/// Steps over a tree that is built anew.
+TreeResult decode_steps(Engine& engine, const TreeSpec& spec, int num_steps, uint64_t seed,
+                        int timeline_step = -1) {
+  engine.clear_tree();
+  build_tree(engine.tree(), spec, num_steps);
+  const std::vector<int32_t> tokens =
+      random_prompt(num_rows(spec), engine.library().model().facts.vocabulary, seed);
+  return engine.decode_tree({.tokens = tokens, .num_steps = num_steps, .timeline_step = timeline_step});
+}
+
 }  // namespace
 
 TreeSteps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test) {
   const int num_steps = is_plain(spec) ? test.num_steps : 1;
-  const int rows = num_rows(spec);
   std::vector<double> times;
   TreeSteps steps{.num_steps = num_steps};
   for (int repeat = 0; repeat <= test.repeats; ++repeat) {  // the first one warms up
-    engine.clear_tree();
-    build_tree(engine.tree(), spec, num_steps);
-    const std::vector<int32_t> tokens =
-        random_prompt(rows, engine.library().model().facts.vocabulary, test.seed + repeat);
-    const TreeResult result = engine.decode_tree({.tokens = tokens, .num_steps = num_steps});
+    const TreeResult result = decode_steps(engine, spec, num_steps, test.seed + repeat);
     if (repeat == 0) continue;
     const std::vector<double> more = step_times(result);
     times.insert(times.end(), more.begin(), more.end());
@@ -71,6 +76,14 @@ TreeSteps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test)
   engine.reset_tree();
   steps.us = median(times);
   return steps;
+}
+
+Timeline record_timeline(Engine& engine, const TreeSpec& spec, const TreeTest& test) {
+  const int num_steps = is_plain(spec) ? test.num_steps : 1;
+  TreeResult result = decode_steps(engine, spec, num_steps, test.seed, num_steps / 2);
+  engine.reset_tree();
+  return {engine.library().descriptor(result.kernel), longest_path(spec) + num_steps / 2,
+          std::move(result.timeline)};
 }
 
 TreeSpec unshared(const TreeSpec& spec) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/bench/timeline.h"
 #include "runtime/bench/tree_spec.h"
 #include "runtime/engine/engine.h"
 
@@ -43,6 +44,9 @@ struct TreeSteps {
 
 /// Measures them, after a launch that warms up. The engine's tree is empty afterwards.
 TreeSteps time_steps(Engine& engine, const TreeSpec& spec, const TreeTest& test);
+
+/// Of the step in the middle of a launch. The engine's tree is empty afterwards.
+Timeline record_timeline(Engine& engine, const TreeSpec& spec, const TreeTest& test);
 
 /// Tokens that the KV pool has to hold for a workload.
 int64_t pool_tokens(const TreeSpec& spec, int num_steps);

@@ -75,7 +75,8 @@ struct TreeRequest {
   bool want_logits = false;
   bool want_logprobs = false;
   bool skips_choice = false;  // one step that only fills the cache; its logits are not computed
-  uint32_t delay_seed = 0;    // as in DecodeRequest
+  int timeline_step = -1;     // as in DecodeRequest
+  uint32_t delay_seed = 0;    // likewise
   SliceRule rule = SliceRule::kBalanced;
   int min_rows = 0;  // that the kernel takes: the same kernel then for steps of more and of fewer rows
   /// A row that is the only one takes the kernel that decode() generates with, if its branch has a page table and
@@ -89,13 +90,14 @@ struct TreeRequest {
 
 struct TreeResult {
   int num_rows = 0;
-  int num_steps = 0;               // done
-  std::vector<int32_t> chosen;     // [steps][rows]; empty if the choice was skipped
-  uint32_t began_ns = 0;           // device time at which the last launch began, modulo 2^32
-  std::vector<uint32_t> times_ns;  // [steps]: the same, when the step's choices were known
-  std::vector<float> logits;       // [steps][rows][vocabulary], if wanted
-  std::vector<float> logprobs;     // [steps][rows], if wanted
-  int kernel = 0;                  // that did it
+  int num_steps = 0;                  // done
+  std::vector<int32_t> chosen;        // [steps][rows]; empty if the choice was skipped
+  uint32_t began_ns = 0;              // device time at which the last launch began, modulo 2^32
+  std::vector<uint32_t> times_ns;     // [steps]: the same, when the step's choices were known
+  std::vector<float> logits;          // [steps][rows][vocabulary], if wanted
+  std::vector<float> logprobs;        // [steps][rows], if wanted
+  std::vector<PhaseRecord> timeline;  // if wanted, see timeline_index()
+  int kernel = 0;                     // that did it
   int64_t page_reads =
       0;  // KV pages of 64 tokens and one KV head that the last step read, a layer, on the first card
 };
@@ -222,7 +224,6 @@ class Engine {
     int kernel = 0;
     std::optional<Branch> only = {};  // whose rows they are, all other branches wait; nothing: all that live
     TreeRequest request;              // a kernel of one row takes any number of tokens, one a step
-    int timeline_step = -1;           // see DecodeRequest
   };
 
   /// What has come of a launch.
@@ -239,7 +240,7 @@ class Engine {
   void check_tree(const TreeRequest& request) const;
   bool takes_chunks(const DecodeRequest& request) const;
   void feed_all(Branch branch, std::span<const int32_t> tokens, uint32_t delay_seed);
-  TreeResult feed_chunk(Branch branch, const TreeRequest& request, int timeline_step = -1);
+  TreeResult feed_chunk(Branch branch, const TreeRequest& request);
   void generate(const DecodeRequest& request, std::span<const int32_t> tokens,
                 const std::function<bool(int32_t)>& on_token, DecodeResult& result);
 

@@ -149,15 +149,12 @@ size_t Engine::last_chunk_of(size_t num_tokens) const {
 
 /// Feeds the tokens of a request, each behind the one before, in one step of the kernel of the least rows that
 /// suffice.
-TreeResult Engine::feed_chunk(Branch branch, const TreeRequest& request, int timeline_step) {
+TreeResult Engine::feed_chunk(Branch branch, const TreeRequest& request) {
   const int rows = static_cast<int>(request.tokens.size());
   std::vector<int32_t> chain(rows);
   std::iota(chain.begin(), chain.end(), -1);
   tree_.draft(branch, chain);
-  TreeResult result = run({.kernel = kernel_for_prompt(rows),
-                           .only = branch,
-                           .request = request,
-                           .timeline_step = timeline_step});
+  TreeResult result = run({.kernel = kernel_for_prompt(rows), .only = branch, .request = request});
   if (rows > 1) {  // A branch with one new token has taken it already.
     std::iota(chain.begin(), chain.end(), 0);
     tree_.accept(branch, chain);
@@ -168,8 +165,7 @@ TreeResult Engine::feed_chunk(Branch branch, const TreeRequest& request, int tim
 std::vector<PhaseRecord> Engine::record_step(std::span<const int32_t> tokens) {
   check_tokens(tokens);
   reserve(main_, static_cast<int>(tokens.size()));
-  feed_chunk(main_, {.tokens = tokens, .skips_choice = true}, 0);
-  return download_timeline();
+  return feed_chunk(main_, {.tokens = tokens, .skips_choice = true, .timeline_step = 0}).timeline;
 }
 
 // ---- Decoding in one branch
@@ -228,7 +224,7 @@ void Engine::generate(const DecodeRequest& request, std::span<const int32_t> tok
   tree_.reserve(main_, static_cast<int>(tokens.size()) + num_steps - 1);
   const bool is_one_row =
       tokens.size() > 1 || request.timeline_step >= 0;  // only the first kernel does these
-  const TreeResult rest =
+  TreeResult rest =
       run({.kernel = is_one_row ? 0 : generating_kernel_,
            .only = main_,
            .request = {.tokens = tokens,
@@ -239,15 +235,15 @@ void Engine::generate(const DecodeRequest& request, std::span<const int32_t> tok
                        .allowed = {&request.allowed, request.allowed.empty() ? size_t{0} : size_t{1}},
                        .want_logits = request.want_logits,
                        .want_logprobs = request.want_logprobs,
-                       .delay_seed = request.delay_seed},
-           .timeline_step = request.timeline_step},
+                       .timeline_step = request.timeline_step,
+                       .delay_seed = request.delay_seed}},
           [&](std::span<const int32_t> chosen) { return !on_token || on_token(chosen[0]); });
   result.tokens.insert(result.tokens.end(), rest.chosen.begin(), rest.chosen.end());
   result.times_ns.insert(result.times_ns.end(), rest.times_ns.begin(), rest.times_ns.end());
   result.logits.insert(result.logits.end(), rest.logits.begin(), rest.logits.end());
   result.logprobs = rest.logprobs;
   result.hit_stop_token = contains(request.stop_tokens, result.tokens.back());
-  if (request.timeline_step >= 0) result.timeline = download_timeline();
+  result.timeline = std::move(rest.timeline);
 }
 
 // ---- Decoding in all branches

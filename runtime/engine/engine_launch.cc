@@ -62,7 +62,8 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
         tree_.append(snapshot_.rows[node.first_row].branch, num_inputs - 1 + done.num_steps);
       if (node.num_new == 1) tree_.note_written(snapshot_.rows[node.first_row].branch, done.num_forgotten);
     }
-    left.timeline_step = std::max(-1, left.timeline_step - params.num_steps);
+    int& timeline_step = left.request.timeline_step;
+    timeline_step = std::max(-1, timeline_step - params.num_steps);
     if (launch.request.tokens.size() < left.request.tokens.size()) {  // it has fed the first of many
       left.request.tokens = left.request.tokens.subspan(launch.request.tokens.size());
       continue;
@@ -75,6 +76,7 @@ TreeResult Engine::run(const Run& run, const OnStep& on_step) {
     if (has_stop_token(chosen, request.stop_tokens)) break;
     left.request.tokens = chosen;
   }
+  if (request.timeline_step >= 0) result.timeline = download_timeline();
   return result;
 }
 
@@ -88,8 +90,10 @@ Engine::Run Engine::next_launch(const Run& left) {
     const int num_inputs = static_cast<int>(request.tokens.size());
     if (num_inputs > most) {
       const int most_fed = std::min(pace_.max_steps(left.kernel, false), num_inputs - !request.skips_choice);
-      request = {
-          .tokens = request.tokens.first(most_fed), .skips_choice = true, .delay_seed = request.delay_seed};
+      request = {.tokens = request.tokens.first(most_fed),
+                 .skips_choice = true,
+                 .timeline_step = request.timeline_step,
+                 .delay_seed = request.delay_seed};
     } else if (!request.skips_choice) {
       request.num_steps = std::min(request.num_steps, most - (num_inputs - 1));
     }
@@ -268,7 +272,7 @@ LaunchParams Engine::prepare_card(EngineCard& card, const Run& launch, bool draw
     put_tree(card, request, params);
   }
   params.stop_tokens = card.input.at<int32_t>(stops);
-  if (launch.timeline_step >= 0) prepare_timeline(card, launch, params);
+  if (request.timeline_step >= 0) prepare_timeline(card, launch, params);
   clear_workspace(card, descriptor);
   if (draws)
     params.sampling = card.sampling.prepare(library_, launch.kernel, request.num_steps * descriptor.rows);
@@ -377,7 +381,7 @@ void Engine::prepare_timeline(EngineCard& card, const Run& launch, LaunchParams&
     card.timeline = DeviceMemory(device, records * sizeof(PhaseRecord));
   library_.check(device.fill(card.timeline.as<void>(), 0, card.timeline.bytes()), "clear the timeline");
   params.timeline = card.timeline.as<PhaseRecord>();
-  params.timeline_step = launch.timeline_step;
+  params.timeline_step = launch.request.timeline_step;
 }
 
 // ---- While a launch runs, and after it

@@ -35,15 +35,19 @@ TEST_F(Cli, BenchFindsTheKernelOfAModel) {
 
 TEST_F(Cli, BenchShowsWhereTheTimeGoes) {
   const std::string kernel = std::string(SOLITON_TEST_KERNELS) + "/plain-4-timeline.so";
-  const auto file = [&](const std::string& name) {
-    const Outcome outcome = run("soliton-bench", {"-k", kernel, "--random-weights", "-n", "1", "-d", "4",
-                                                  "-r", "1", "--timeline", name});
+  const auto file = [&](const std::string& name, const std::string& columns, const Arguments& more = {}) {
+    Arguments arguments = {"-k", kernel, "--random-weights", "-n", "1", "-d", "4",
+                           "-r", "1",    "--timeline",       name};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run("soliton-bench", arguments);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("| phase | MB | us |"), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find(columns), std::string::npos) << outcome.out;
     return read_text(path() / name);
   };
-  EXPECT_TRUE(nlohmann::json::parse(file("trace.json")).contains("traceEvents"));
-  const std::string picture = file("trace.svg");
+  const std::string of_tree = file("tree.json", "| phase | us | share |", {"--tree", "parallel:3@7"});
+  EXPECT_NE(of_tree.find("attention"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(file("trace.json", "| phase | MB | us |")).contains("traceEvents"));
+  const std::string picture = file("trace.svg", "| phase | MB | us |");
   EXPECT_TRUE(picture.ends_with("</svg>\n"));
   for (int cta = 0; cta < 4; ++cta) {
     for (const char* phase : {"qkv", "gate_up", "down"})
