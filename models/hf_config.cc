@@ -99,7 +99,7 @@ int32_t implied_head_dim(const JsonView& config, const Family& family, const Mod
 void read_sizes(const JsonView& config, const Family& family, StatedFacts& stated) {
   ModelFacts& facts = stated.facts;
   read_fact(config["hidden_size"], &ModelFacts::hidden, stated);
-  read_ffn(config["intermediate_size"], stated);
+  read_ffn(config[family.ffn_member], stated);
   read_fact(config["num_hidden_layers"], &ModelFacts::num_layers, stated);
   const auto read_size = [&](const char* member, int32_t ModelFacts::*fact, std::optional<int32_t> absent) {
     if (absent && is_absent(config, member)) return read_fact_or(config[member], fact, *absent, stated);

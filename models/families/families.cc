@@ -6,13 +6,13 @@
 namespace soliton {
 
 // A further family is a further name, that of a file's definition.
-#define SOLITON_FAMILIES(each)                                                                             \
-  each(kLlama) each(kMistral) each(kQwen2) each(kQwen3) each(kPhi3) each(kQwen3Moe) each(kMixtral)         \
-      each(kQwen2Moe) each(kGlm4Moe) each(kOlmoe) each(kGptOss) each(kGemma2) each(kGemma3)                \
-          each(kGemma3Pictures) each(kOlmo2) each(kOlmo3) each(kGranite) each(kSmolLm3) each(kSeedOss)     \
-              each(kExaone4) each(kGlm4) each(kMinistral) each(kMinistral3) each(kMistral3) each(kHunyuan) \
-                  each(kCohere) each(kCohere2) each(kMpt) each(kMptOriginal) each(kArcee) each(kNemotron)  \
-                      each(kStarcoder2)
+#define SOLITON_FAMILIES(each)                                                                               \
+  each(kLlama) each(kMistral) each(kQwen2) each(kQwen3) each(kPhi3) each(kQwen3Moe) each(kMixtral)           \
+      each(kQwen2Moe) each(kGlm4Moe) each(kOlmoe) each(kGptOss) each(kGemma2) each(kGemma3)                  \
+          each(kGemma3Pictures) each(kOlmo2) each(kOlmo3) each(kGranite) each(kGraniteHybrid) each(kSmolLm3) \
+              each(kSeedOss) each(kExaone4) each(kGlm4) each(kMinistral) each(kMinistral3) each(kMistral3)   \
+                  each(kHunyuan) each(kCohere) each(kCohere2) each(kMpt) each(kMptOriginal) each(kArcee)     \
+                      each(kNemotron) each(kStarcoder2)
 #define SOLITON_DECLARE(family) extern const Family family;
 #define SOLITON_ADDRESS(family) &family,
 
@@ -24,7 +24,6 @@ std::span<const Family* const> families() {
 }
 
 std::optional<std::string_view> what_is_missing_for(std::string_view architecture) {
-  constexpr std::string_view kStateSpaces = "state space layers (Mamba)";
   constexpr std::pair<std::string_view, std::string_view> kMissing[] = {
       // What the name begins with.
       {"Gemma3n", "embeddings of each layer, AltUp, LAuReL, sparse activations, caches that layers share"},

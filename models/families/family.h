@@ -62,6 +62,7 @@ struct Family {
   std::optional<int32_t> absent_context = {};     // nor max_position_embeddings
   std::optional<int32_t> absent_head_dim = {};    // head_dim; else the heads share hidden_size
   std::optional<int32_t> absent_window = {};      // sliding_window, in tokens; else none
+  const char* ffn_member = "intermediate_size";
   const char* norm_epsilon_member = "rms_norm_eps";
   double absent_norm_epsilon = 1e-6;   // of that
   double absent_rope_theta = 10000.0;  // rope_theta
@@ -114,6 +115,9 @@ struct Family {
 
 /// All that there are.
 std::span<const Family* const> families();
+
+/// Layers that kernels lack.
+inline constexpr std::string_view kStateSpaces = "state space layers (Mamba)";
 
 /// What a family that is none of these has and kernels lack, where that is known; else nothing.
 std::optional<std::string_view> what_is_missing_for(std::string_view architecture);

@@ -51,6 +51,20 @@ TEST(Checkpoint, OfGlm4HasPairsAndNamesOfItsOwn) {
   EXPECT_EQ(gate_up[1].first, 13696);
 }
 
+TEST(Checkpoint, OfGranite4HasGateAndUpInOneTensor) {
+  const Checkpoint checkpoint = checkpoint_of("granite-4.0-1b");
+  EXPECT_THAT(checkpoint.norms[0], ElementsAre("input_layernorm", "post_attention_layernorm"));
+  EXPECT_EQ(checkpoint.stacks[0].parts[0].name, "self_attn.q_proj");
+  const std::vector<LinearRows>& gate_up = checkpoint.stacks[2].parts;
+  ASSERT_EQ(gate_up.size(), 2u);
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(gate_up[i].name, "shared_mlp.input_linear");
+    EXPECT_EQ(gate_up[i].first, i * 4096);
+    EXPECT_EQ(gate_up[i].tensor_rows, 8192);
+  }
+  EXPECT_EQ(checkpoint.stacks[3].parts[0].name, "shared_mlp.output_linear");
+}
+
 TEST(Checkpoint, OfModelsWithPicturesHasAPrefix) {
   const Checkpoint text = checkpoint_of("gemma-3-1b");
   EXPECT_EQ(text.embedding, "model.embed_tokens");

@@ -139,6 +139,47 @@ TEST_F(HfConfigTest, RefusesWhatMptModelsMayBeBesides) {
           "head_dim: expected one of 64, 96, 128, 256");
 }
 
+TEST_F(HfConfigTest, RefusesWhatGranite4ModelsMayBeBesides) {
+  std::vector<std::string> layers(16, "attention");
+  const json granite = {{"architectures", {"GraniteMoeHybridForCausalLM"}},
+                        {"model_type", "granitemoehybrid"},
+                        {"num_local_experts", 0},
+                        {"layer_types", layers},
+                        {"position_embedding_type", "rope"},
+                        {"shared_intermediate_size", 4096}};
+  const auto refused = [&](const json& patch, ExitCode code, const std::string& message) {
+    json members = granite;
+    members.update(patch);
+    expect_refused(members, code, message);
+  };
+  layers[5] = "mamba";
+  refused({{"layer_types", layers}, {"num_local_experts", 64}}, ExitCode::kMismatch,
+          "layer_types[5]: expected a model without state space layers (Mamba), got \"mamba\"");
+  layers[5] = "linear_attention";
+  refused({{"layer_types", layers}}, ExitCode::kMismatch,
+          "layer_types[5]: expected a model without state space layers (Mamba), got \"linear_attention\"");
+  refused({{"layer_types", nullptr}}, ExitCode::kMismatch,
+          "layer_types: expected a model without state space layers (Mamba), got nothing");
+  layers[5] = "sliding_attention";
+  refused({{"layer_types", layers}}, ExitCode::kMismatch,
+          "layer_types[5]: expected \"attention\" or \"full_attention\", got \"sliding_attention\"");
+  refused({{"layer_types", {"attention"}}}, ExitCode::kBadFile,
+          "layer_types: expected one for each of 16 layers (num_hidden_layers), got 1");
+  refused({{"num_local_experts", 62}}, ExitCode::kMismatch,
+          "num_local_experts: expected 0, got 62: not supported");
+  refused({{"num_local_experts", nullptr}}, ExitCode::kMismatch,
+          "num_local_experts: expected 0, got nothing: not supported");
+  refused({{"position_embedding_type", "alibi"}}, ExitCode::kMismatch,
+          "position_embedding_type: expected \"rope\" or \"nope\", got \"alibi\"");
+  refused({{"shared_intermediate_size", nullptr}}, ExitCode::kBadFile,
+          "shared_intermediate_size: expected an integer, got nothing");
+  refused({{"shared_intermediate_size", 1000}}, ExitCode::kMismatch,
+          "shared_intermediate_size: expected a multiple of 64");
+  refused({{"attention_bias", true}}, ExitCode::kMismatch,
+          "attention_bias: expected false, got true: not supported");
+  refused({{"logits_scaling", 0}}, ExitCode::kBadFile, "logits_scaling: expected");
+}
+
 TEST_F(HfConfigTest, RefusesBadSigmoids) {
   const json mixture = {{"architectures", {"Glm4MoeForCausalLM"}},
                         {"model_type", "glm4_moe"},
@@ -202,7 +243,8 @@ TEST_F(HfConfigTest, RefusesUnsupportedModels) {
   refused({{"architectures", {"GemmaForCausalLM"}}},
           "architectures: expected ForCausalLM of Llama, Mistral, Qwen2, Qwen3, Phi3, Qwen3Moe, Mixtral, "
           "Qwen2Moe, Glm4Moe, "
-          "Olmoe, GptOss, Gemma2, Gemma3, Olmo2, Olmo3, Granite, SmolLM3, SeedOss, Exaone4, Glm4, "
+          "Olmoe, GptOss, Gemma2, Gemma3, Olmo2, Olmo3, Granite, GraniteMoeHybrid, SmolLM3, SeedOss, "
+          "Exaone4, Glm4, "
           "Ministral, Ministral3, HunYuanDenseV1, Cohere, Cohere2, Mpt, MPT, Arcee, Nemotron, Starcoder2, or "
           "Gemma3ForConditionalGeneration, "
           "Mistral3ForConditionalGeneration, got \"GemmaForCausalLM\"");

@@ -376,6 +376,29 @@ TEST_F(HfConfigTest, ReadsHowTokensAreChosen) {
   }
 }
 
+TEST_F(HfConfigTest, ReadsGranite4) {
+  const std::vector<std::string> layers(16, "attention");
+  json granite = {{"architectures", {"GraniteMoeHybridForCausalLM"}},
+                  {"model_type", "granitemoehybrid"},
+                  {"num_local_experts", 0},
+                  {"layer_types", layers},
+                  {"position_embedding_type", "rope"},
+                  {"intermediate_size", 512},
+                  {"shared_intermediate_size", 4096},
+                  {"residual_multiplier", 0.25}};
+  const ModelFacts facts = open(granite).facts;
+  EXPECT_EQ(facts.ffn, 4096);
+  EXPECT_EQ(facts.residual_scale, 0.25);
+  EXPECT_EQ(facts.attention_scale, 1) << "absent";
+  EXPECT_EQ(show_ropes(facts), "[0]");
+  granite["layer_types"] = std::vector<std::string>(16, "full_attention");
+  EXPECT_EQ(hash_facts(open(granite).facts), hash_facts(facts)) << "as transformers 5 saves it";
+  for (const json& none : {json("nope"), json()}) {
+    granite["position_embedding_type"] = none;
+    EXPECT_EQ(show_ropes(open(granite).facts), "[2]") << none;
+  }
+}
+
 /// Phi-3-mini's shape.
 json phi3() {
   return {{"architectures", {"Phi3ForCausalLM"}},

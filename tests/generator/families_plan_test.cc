@@ -31,6 +31,7 @@ constexpr Published kPublished[] = {
     {"olmo-2-13b", 13716198400},      {"olmo-2-32b", 32234279936},
     {"olmo-3-7b", 7298011136},        {"olmo-3-32b", 32233522176},
     {"granite-3.3-2b", 2533539840},   {"granite-3.3-8b", 8170864640},
+    {"granite-4.0-350m", 352379904},  {"granite-4.0-1b", 1631750144},
     {"smollm3-3b", 3075098624},       {"seed-oss-36b", 36151104512},
     {"exaone-4.0-1.2b", 1279391488},  {"exaone-4.0-32b", 32003216384},
     {"glm-4-9b", 9400094720},         {"glm-4-32b", 32566081536},
@@ -183,6 +184,12 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_EQ(granite.logit_scale, 1 / 16.0);
   EXPECT_EQ(granite.attention_scale, 1 / 128.0);
   EXPECT_EQ(granite.residual_scale, 0.22);
+  const ModelFacts granite4 = facts_of("granite-4.0-350m");
+  EXPECT_EQ(granite4.ffn, 2048);
+  EXPECT_EQ(granite4.logit_scale, 0.25);
+  EXPECT_EQ(granite4.attention_scale, 1 / 64.0);
+  EXPECT_EQ(granite4.residual_scale, 0.263);
+  EXPECT_EQ(show_ropes(granite4), "[0]");
 }
 
 }  // namespace
