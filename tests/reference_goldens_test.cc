@@ -156,10 +156,11 @@ TEST_P(Families, AgreeWithTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, Families,
-                         testing::Values("gemma2", "gemma3_text", "olmo2", "olmo3", "granite", "smollm3",
-                                         "seed_oss", "exaone4", "glm4", "phi3", "mistral", "ministral",
-                                         "ministral3", "hunyuan_v1_dense", "cohere", "cohere2", "mpt",
-                                         "arcee", "nemotron", "starcoder2"),
+                         testing::Values("gemma2", "gemma3_text", "olmo2", "olmo3", "granite",
+                                         "granitemoehybrid", "granitemoehybrid-nope", "smollm3", "seed_oss",
+                                         "exaone4", "glm4", "phi3", "mistral", "ministral", "ministral3",
+                                         "hunyuan_v1_dense", "cohere", "cohere2", "mpt", "arcee", "nemotron",
+                                         "starcoder2"),
                          test_name);
 
 class TinyStories : public testing::TestWithParam<const char*> {

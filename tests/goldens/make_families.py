@@ -26,8 +26,13 @@ COMMON = {"hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 4, 
 LOCAL, GLOBAL = "sliding_attention", "full_attention"
 YARN = {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 8.0, "attention_factor": 1.2079441541679836,
         "beta_fast": 32.0, "beta_slow": 1.0, "original_max_position_embeddings": 64}
+GRANITE4 = {"hidden_size": 256, "embedding_multiplier": 12.0, "residual_multiplier": 0.263, "attention_multiplier": 0.015625,
+            "logits_scaling": 4.0, "intermediate_size": 64, "shared_intermediate_size": 192, "num_local_experts": 0,
+            "num_experts_per_tok": 0, "layer_types": ["attention"] * 4,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}
 
-# By model_type: what config.json says beside COMMON. Ropes as transformers 5 has them.
+# By model_type, and behind a hyphen what tells two of one apart: what config.json says beside COMMON. Ropes as transformers 5
+# has them.
 FAMILIES = {
     "gemma2": ("Gemma2ForCausalLM", {
         "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 40, "layer_types": [LOCAL, GLOBAL] * 2,
@@ -46,6 +51,8 @@ FAMILIES = {
         "hidden_size": 256, "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
         "logits_scaling": 8.0,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "granitemoehybrid": ("GraniteMoeHybridForCausalLM", GRANITE4 | {"position_embedding_type": "rope"}),
+    "granitemoehybrid-nope": ("GraniteMoeHybridForCausalLM", GRANITE4 | {"position_embedding_type": "nope"}),
     "smollm3": ("SmolLM3ForCausalLM", {
         "hidden_size": 256, "no_rope_layers": [1, 1, 1, 0],
         "rope_parameters": {"rope_type": "default", "rope_theta": 2000000.0}}),
@@ -107,6 +114,8 @@ MPT_NAMES = (("transformer.wte", "model.embed_tokens"), ("transformer.blocks.", 
              ("attn.out_proj", "self_attn.o_proj"), ("ffn.", "mlp."))
 # StarCoder2's names of linear layers, likewise.
 STARCODER_NAMES = (("mlp.c_fc", "mlp.up_proj"), ("mlp.c_proj", "mlp.down_proj"))
+# Granite 4's, likewise.
+GRANITE_NAMES = (("shared_mlp.input_linear", "mlp.gate_up_proj"), ("shared_mlp.output_linear", "mlp.down_proj"))
 OFFSET_NORMS = {"gemma2", "gemma3_text", "nemotron"}
 ROTATED = {"glm4": 0.5, "cohere": 1, "cohere2": 1}  # part of a head's dims, by pairs that stand side by side
 
@@ -134,9 +143,8 @@ def random_parameter(name, shape, family):
         if "qkv_proj" in name:
             third = (shape[0] // 3, shape[1])
             return np.concatenate([random(name.replace("qkv_proj", part), third) for part in ("q_proj", "k_proj", "v_proj")])
-    if family == "starcoder2":
-        for own, most in STARCODER_NAMES:
-            name = name.replace(own, most)
+    for own, most in {"starcoder2": STARCODER_NAMES, "granitemoehybrid": GRANITE_NAMES}.get(family, ()):
+        name = name.replace(own, most)
     if "gate_up_proj" in name:
         half = (shape[0] // 2, shape[1])
         return np.concatenate([random(name.replace("gate_up_proj", part), half) for part in ("gate_proj", "up_proj")])
@@ -157,10 +165,11 @@ def fill(model, family):
             tensor.copy_(torch.from_numpy(random_parameter(name, tuple(tensor.shape), family)).view(torch.bfloat16))
 
 
-def golden(family):
-    architecture, members = (FAMILIES | OWN_MEMBERS)[family]
+def golden(case):
+    architecture, members = (FAMILIES | OWN_MEMBERS)[case]
+    family = case.partition("-")[0]
     config = members if family in OWN_MEMBERS else COMMON | members
-    if family in ("olmo2", "olmo3", "granite", "smollm3", "cohere"):
+    if family in ("olmo2", "olmo3", "granite", "granitemoehybrid", "smollm3", "cohere"):
         config.pop("head_dim")  # hidden_size says it
     made = transformers.AutoConfig.for_model(family, **config)
     made.dtype = None
