@@ -100,15 +100,15 @@ inline void fuse_experts(const std::filesystem::path& folder) {
   write_tensors(folder, tensors);
 }
 
-/// Rewrites the folder of write_hf_folder() as one of Phi3ForCausalLM with the same weights.
-inline void fuse_projections(const std::filesystem::path& folder) {
+/// By name within a layer of the model: a tensor, and the linear layers whose rows it has one after another.
+using FusedNames = std::map<std::string, std::vector<std::string>>;
+
+/// Rewrites the folder of write_hf_folder() with such tensors.
+inline void fuse_layers(const std::filesystem::path& folder, const FusedNames& fused) {
   std::map<std::string, OwnedTensor> tensors;
   {
     const TensorSource source = TensorSource::open(folder);
     std::map<std::string, std::map<std::string, const Tensor*>> stacks;  // by fused name, then the part's
-    const std::map<std::string, std::vector<std::string>> fused = {
-        {"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
-        {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}};
     for (const std::string_view view : source.names()) {
       const std::string name(view);
       bool is_part = false;
@@ -130,13 +130,36 @@ inline void fuse_projections(const std::filesystem::path& folder) {
     }
   }
   write_tensors(folder, tensors);
+}
 
+/// A member that is null is removed.
+inline void change_config(const std::filesystem::path& folder, const nlohmann::json& members) {
   std::ifstream stream(folder / "config.json");
   nlohmann::json config = nlohmann::json::parse(stream);
   stream.close();
-  config["architectures"] = {"Phi3ForCausalLM"};
-  config["model_type"] = "phi3";
+  config.merge_patch(members);
   std::ofstream(folder / "config.json") << config.dump(2);
+}
+
+/// Rewrites the folder of write_hf_folder() as one of Phi3ForCausalLM with the same weights.
+inline void fuse_projections(const std::filesystem::path& folder) {
+  fuse_layers(folder, {{"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+                       {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}});
+  change_config(folder, {{"architectures", {"Phi3ForCausalLM"}}, {"model_type", "phi3"}});
+}
+
+/// Rewrites a folder of GraniteForCausalLM as one of GraniteMoeHybridForCausalLM with the same weights.
+inline void fuse_granite(const std::filesystem::path& folder) {
+  fuse_layers(folder, {{"shared_mlp.input_linear", {"mlp.gate_proj", "mlp.up_proj"}},
+                       {"shared_mlp.output_linear", {"mlp.down_proj"}}});
+  std::ifstream stream(folder / "config.json");
+  const nlohmann::json config = nlohmann::json::parse(stream);
+  change_config(folder, {{"architectures", {"GraniteMoeHybridForCausalLM"}},
+                         {"model_type", "granitemoehybrid"},
+                         {"intermediate_size", nullptr},
+                         {"shared_intermediate_size", config.at("intermediate_size")},
+                         {"num_local_experts", 0},
+                         {"position_embedding_type", "rope"}});
 }
 
 }  // namespace soliton

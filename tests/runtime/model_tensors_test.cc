@@ -8,6 +8,7 @@
 #include "change_header.h"
 #include "error_of.h"
 #include "fused_folder.h"
+#include "layout/fact_list.h"
 #include "models/hf_config.h"
 #include "models/model_config.h"
 #include "reference_model.h"
@@ -210,6 +211,38 @@ TEST(ModelTensors, OfSeveralLinearLayersAreNamed) {
     header.erase(name);
   });
   expect_error(find, ExitCode::kMismatch, name + ": expected ");
+}
+
+TEST(ModelTensors, OfGranite4AreNamed) {
+  const ModelFacts facts = facts_of("scaled");
+  const TemporaryFolder folder;
+  write_hf_folder(random_weights(facts, kSeed), facts, folder.path());
+  fuse_granite(folder.path());
+  const HfConfig config = HfConfig::open(folder.path());
+  EXPECT_EQ(hash_facts(config.facts), hash_facts(facts));
+  const auto find = [&] {
+    return find_tensors(TensorSource::open(folder.path()), nullptr, facts, config.checkpoint);
+  };
+  EXPECT_EQ(find().matrices[2].at(0).at(1).first, facts.ffn);
+  const int last = facts.num_layers - 1;
+  const auto refused = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    json before;
+    change_header(folder.path() / "model.safetensors", [&](json& header) {
+      before = header;
+      header[name]["shape"] = shape;
+    });
+    expect_error(find, ExitCode::kMismatch, fmt::format("{}: expected BF16 [", name));
+    change_header(folder.path() / "model.safetensors", [&](json& header) { header = before; });
+  };
+  const std::string input = in_layer(last, "shared_mlp.input_linear.weight");
+  refused(input, {facts.ffn, 2 * facts.hidden});
+  refused(input, {2, facts.ffn, facts.hidden});
+  refused(in_layer(last, "shared_mlp.output_linear.weight"), {facts.ffn, facts.hidden});
+  change_header(folder.path() / "model.safetensors", [&](json& header) {
+    header["elsewhere"] = header[input];
+    header.erase(input);
+  });
+  expect_error(find, ExitCode::kMismatch, input + ": expected ");
 }
 
 // As GLM's checkpoints have it behind the last layer.

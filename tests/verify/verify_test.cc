@@ -77,6 +77,14 @@ TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
   }
 }
 
+TEST(VerifyFused, AgreesWhereTensorsAreCalledAsGranite4CallsThem) {
+  Verified model(test_kernel("scaled-4-all"), fuse_granite);
+  const Verdict verdict = model.verify_intact();
+  EXPECT_TRUE(verdict.agrees) << verdict.line;
+  for (const char* name : {"shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight"})
+    EXPECT_FALSE(model.verify_without(in_layer(0, name), 4).agrees) << name;
+}
+
 TEST(VerifyFused, AgreesWhereAllExpertsStandInOneTensor) {
   Verified model(test_kernel("mixture-shared-5"), fuse_experts);
   const Verdict verdict = model.verify_intact();
