@@ -15,12 +15,6 @@
 
 namespace soliton {
 
-/// A sum of values that are digits: of the lower two, and of the third.
-struct DigitSum {
-  int32_t low;
-  int32_t high;
-};
-
 /// Which columns of a page of `kColumns` columns a consumer warp owns, a few units, and where its part of x has
 /// them: neighbouring steps side by side, so that a lane loads two at a time.
 template <int kWarps, int kColumns>
@@ -59,8 +53,8 @@ struct IntegerPart {
     return index / kPair * kPair * kStepInputBytes + lane * 8 * kPair + index % kPair * 8;
   }
 
-  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied, if they are there, and returns their sum.
-  static SOLITON_DEVICE DigitSum store(unsigned char* part, int group, float4 v, float down, bool is_there) {
+  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied, if they are there, and returns the numbers' sum.
+  static SOLITON_DEVICE int32_t store(unsigned char* part, int group, float4 v, float down, bool is_there) {
     const Place at(group);
     // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.
     const uint32_t numbers[4] = {Numbers::of(v.x, down), Numbers::of(v.y, down), Numbers::of(v.z, down),
@@ -75,7 +69,7 @@ struct IntegerPart {
           reinterpret_cast<uint32_t*>(part + input_offset(at.unit, at.step, lane) + at.word * 4);
       if (is_there) store_shared(place, digits[digit]);
     }
-    return {sum_bytes(own[0]) + (1 << kDigitBits) * sum_bytes(own[1]), sum_bytes(own[2])};
+    return static_cast<int32_t>(numbers[0] + numbers[1] + numbers[2] + numbers[3] - 4 * Numbers::kBias);
   }
 
  private:
@@ -100,10 +94,10 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
   /// Are these sums, of all columns of a scale, worked out as x is put down?
   static constexpr bool kHoldsSums = kSumsInput && kFormat.group >= kStepColumns;
 
-  /// Of what a lane has put down of x: to be added up over the `lanes` lanes whose columns share a scale, for GemvPage::input_sums
-  /// from `place` on.
+  /// Of the numbers that a lane has put down of x: to be added up over the `lanes` lanes whose columns share a scale, for
+  /// GemvPage::input_sums from `place` on.
   struct InputSum {
-    DigitSum digits;
+    int32_t numbers;
     int place;
     int lanes;
   };
@@ -124,26 +118,26 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
             page / 4 + first * 4 + at.strip * 2, kSharingLanes<kColumns>};
   }
 
-  /// Adds them up, and puts the sums down in `sums`. Collective; `is_there`: has the lane put anything down? kWhole: do all lanes
-  /// share a scale?
+  /// Adds them up, and puts the sums down in `sums`: the third digit's part, and the rest, which may exceed what two digits
+  /// hold. Collective; `is_there`: has the lane put anything down? kWhole: do all lanes share a scale?
   template <bool kWhole>
   static SOLITON_DEVICE void put_sum(int32_t* sums, InputSum own, int lane, bool is_there) {
     if constexpr (!kHoldsSums) return;
-    DigitSum all = own.digits;
+    int32_t all = own.numbers;
     if constexpr (kWhole) {
-      all = {warp_sum(all.low), warp_sum(all.high)};
+      all = warp_sum(all);
     } else {
       SOLITON_UNROLL
       for (int mask = 1; mask < kWarpLanes; mask *= 2) {
-        const DigitSum other = {shuffle_xor(all.low, mask), shuffle_xor(all.high, mask)};
-        if (mask >= own.lanes) continue;
-        all.low += other.low;
-        all.high += other.high;
+        const int32_t other = shuffle_xor(all, mask);
+        if (mask < own.lanes) all += other;
       }
     }
+    constexpr int kShift = 2 * kDigitBits;
+    const int32_t high = (all + (1 << (kShift - 1))) >> kShift;
     if (is_there && lane % own.lanes == 0) {
       store_shared(reinterpret_cast<uint2*>(sums + own.place),
-                   make_uint2(static_cast<uint32_t>(all.low), static_cast<uint32_t>(all.high)));
+                   make_uint2(static_cast<uint32_t>(all - (high << kShift)), static_cast<uint32_t>(high)));
     }
   }
 

@@ -185,7 +185,7 @@ class Consumer {
   // The input: one_row/load_input.cuh.
   template <Width kWidth, bool kAhead = false>
   SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk,
-                                  const typename InputLoads<kPlan, kWidth>::Values* ahead = nullptr);
+                                  typename InputLoads<kPlan, kWidth>::Values* ahead = nullptr);
   SOLITON_DEVICE float embedding_mean(const uint16_t* row) const;
   template <class... Retries>
   SOLITON_DEVICE void wait_for_input(uint32_t tag, const Retries&... retries);

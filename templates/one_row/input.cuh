@@ -153,11 +153,18 @@ struct InputSlice {
   static constexpr int kBatchLoads = ceil_divide(kLoads, kBatches);
   static constexpr bool kExact =
       kGroups == kChunks * kBatches * kBatchLoads * kWarpLanes;  // every lane has every load
+  /// Are a chunk's columns as far behind the chunk before as all are? Short pages are not.
+  static constexpr bool kLinear = kRest == 0;
   static_assert(!kWidth.format.takes_digits() || kBatches == 1,
                 "one scale for a chunk of x: its values are in registers at once");
   static_assert(kPlan.chunk_columns % kPageWidth == 0, "chunks are whole pages");
 
-  /// First of the 4 columns of group `group` (0 .. kGroups - 1).
+  /// First of the 4 columns of group `group` of chunk `chunk`.
+  static SOLITON_DEVICE int column(int warp, int chunk, int group) {
+    if constexpr (kLinear) return chunk * kPlan.chunk_columns + column(warp, group);
+    return column(warp, chunk * kChunkGroups + group);
+  }
+  /// The same of group `group` of all (0 .. kGroups - 1).
   static SOLITON_DEVICE int column(int warp, int group) {
     int column = 0;
     with_page(group, [&]<int kColumns>(int begin, int within) {
@@ -172,7 +179,7 @@ struct InputSlice {
 
   /// Puts group `group` of chunk `chunk` into the warp's part of x; scaled by `down` if it becomes digits.
   static SOLITON_DEVICE void store(unsigned char* x, int chunk, int group, float4 v, float down) {
-    with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
+    with_page(of_all(chunk, group), [&]<int kColumns>(int, int within) {
       Format::template store<kWarps, kColumns>(x, group, within, v, down);
     });
   }
@@ -180,16 +187,20 @@ struct InputSlice {
   static SOLITON_DEVICE void store_and_sum(unsigned char* x, int32_t* sums, int chunk, int group, int lane,
                                            bool is_there, float4 v, float down) {
     typename Format::InputSum own = {};
-    if (kRest == 0 || is_there) {  // of whole pages what is not there is worked out in vain: no branch
-      with_page(chunk * kChunkGroups + group, [&]<int kColumns>(int, int within) {
+    if (kLinear || is_there) {  // of whole pages what is not there is worked out in vain: no branch
+      with_page(of_all(chunk, group), [&]<int kColumns>(int, int within) {
         own = Format::template store<kWarps, kColumns>(x, group, within, v, down, is_there);
       });
     }
-    constexpr bool kWhole = kRest == 0 && Format::template kSharingLanes<kPageWidth> == kWarpLanes;
+    constexpr bool kWhole = kLinear && Format::template kSharingLanes<kPageWidth> == kWarpLanes;
     Format::template put_sum<kWhole>(sums, own, lane, is_there);
   }
 
  private:
+  /// A group's number, or one that stands at the same place of a page.
+  static SOLITON_DEVICE int of_all(int chunk, int group) {
+    return kLinear ? group : chunk * kChunkGroups + group;
+  }
   /// Calls body<columns of the page>(its first column, the group's number in it) for a group's page.
   template <class Body>
   static SOLITON_DEVICE void with_page(int group, const Body& body) {
@@ -224,12 +235,19 @@ struct InputLoads {
 
   /// Of load `i`, within the chunk.
   SOLITON_DEVICE int group(int i) const { return (batch * Slice::kBatchLoads + i) * kWarpLanes + lane; }
-  SOLITON_DEVICE int column(int i) const {
-    return Slice::column(warp, chunk * Slice::kChunkGroups + group(i));
-  }
+  SOLITON_DEVICE int column(int i) const { return Slice::column(warp, chunk, group(i)); }
   SOLITON_DEVICE bool present(int i) const {
-    return Slice::kExact ||
-           (group(i) < Slice::kChunkGroups && chunk * Slice::kChunkGroups + group(i) < Slice::kGroups);
+    if constexpr (Slice::kExact) return true;
+    // Where the last group is a warp's last lane's, all lanes or none have one.
+    constexpr bool kAlike = Slice::kGroups % kWarpLanes == 0 && Slice::kChunkGroups % kWarpLanes == 0;
+    const int any = kAlike ? group(i) - lane : group(i);
+    return any < Slice::kChunkGroups && chunk * Slice::kChunkGroups + any < Slice::kGroups;
+  }
+  /// Has x room for it? Where chunks are whole pages, also for what is not there behind the last chunk's.
+  SOLITON_DEVICE bool fits(int i) const {
+    if constexpr (!Slice::kLinear) return present(i);
+    return Slice::kBatches * Slice::kBatchLoads * kWarpLanes == Slice::kChunkGroups ||
+           group(i) < Slice::kChunkGroups;
   }
   SOLITON_DEVICE bool padding(int i) const {
     return kWidth.columns != kWidth.padded && column(i) >= kWidth.columns;

@@ -57,7 +57,7 @@ SOLITON_DEVICE void Consumer<kPlan>::wait_for_input(uint32_t tag, const Retries&
 template <const KernelPlan& kPlan>
 template <Width kWidth, bool kAhead>
 SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int layer, int chunk,
-                                                 const typename InputLoads<kPlan, kWidth>::Values* ahead) {
+                                                 typename InputLoads<kPlan, kWidth>::Values* ahead) {
   using Slice = InputSlice<kPlan, kWidth>;
   static_assert(Slice::kChunks == 1 || !kWidth.normed, "one chunk knows one sum of squares");
   wait_for_grid(context_);
@@ -75,7 +75,9 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
   std::conditional_t<kAdds, BlockNorm<kPlan>, NoBlockNorm> block(vector, context_.lane);
   float block_scale = 0.0f;  // or its mean
   Signatures<kPlan> signatures(context_, phase.input_vector, use);
-  if (warp_ == 0 && !embedded) signatures.issue();
+  const bool asks =
+      warp_ == 0 && chunk == 0 && !embedded;  // for them: they are the same behind the first chunk
+  if (asks) signatures.issue();
   float squares = 0.0f;
   SOLITON_NO_UNROLL
   for (int batch = 0; batch < Slice::kBatches; ++batch) {
@@ -99,7 +101,8 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
         }
       }
     }
-    typename InputLoads<kPlan, kWidth>::Values loads;
+    typename InputLoads<kPlan, kWidth>::Values fresh;
+    auto& loads = kAhead ? *ahead : fresh;
     if (embedded) {
       const int token = load_shared(&context_.decision(warp_).token);
       const uint16_t* row = context_.params.embedding + static_cast<int64_t>(token) * kWidth.columns;
@@ -113,20 +116,16 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
         if (batch == 0) block_scale = embedding_mean(row);
       }
     } else {
-      if constexpr (kAhead) {
-        loads = *ahead;
-      } else {
-        at.issue(loads);
-      }
+      if constexpr (!kAhead) at.issue(loads);
       if constexpr (kAdds) {
         if (batch == 0) block.issue(streams);
         wait_for_input(
             tag, [&] { return at.retry(loads, tag); }, [&] { return block.retry(tag); },
-            [&] { return signatures.retry(tag); });
+            [&] { return asks && signatures.retry(tag); });
         if (batch == 0) block_scale = kNormsBlocks ? block.scale() : block.mean();
       } else {
         wait_for_input(
-            tag, [&] { return at.retry(loads, tag); }, [&] { return signatures.retry(tag); });
+            tag, [&] { return at.retry(loads, tag); }, [&] { return asks && signatures.retry(tag); });
       }
     }
     if (batch == 0 && phase.appends && units_ > 0) {
@@ -175,9 +174,9 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
     SOLITON_UNROLL
     for (int i = 0; i < Slice::kBatchLoads; ++i) {
       if constexpr (kWidth.format.takes_digits()) {
-        Slice::store_and_sum(x(), input_sums(), chunk, at.group(i), at.lane, at.present(i), loads.value[i],
+        Slice::store_and_sum(x(), input_sums(), chunk, at.group(i), at.lane, at.fits(i), loads.value[i],
                              down);
-      } else if (at.present(i)) {
+      } else if (at.fits(i)) {
         Slice::store(x(), chunk, at.group(i), loads.value[i], down);
       }
     }

@@ -26,9 +26,6 @@ SOLITON_DEVICE float rsqrt_fast(float x) {
   return rsqrtf(x);
 }
 
-SOLITON_DEVICE int32_t sum_bytes(uint32_t bytes) {
-  return __dp4a(static_cast<int32_t>(bytes), 0x01010101, 0);
-}
 SOLITON_DEVICE int count_bits(uint32_t value) {
   return __popc(value);
 }

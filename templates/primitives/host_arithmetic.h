@@ -29,11 +29,6 @@ inline float rsqrt_fast(float x) {
   return 1.0f / std::sqrt(x);
 }
 
-inline int32_t sum_bytes(uint32_t bytes) {
-  int32_t sum = 0;
-  for (int i = 0; i < 4; ++i) sum += static_cast<int8_t>(bytes >> 8 * i);
-  return sum;
-}
 inline int count_bits(uint32_t value) {
   return std::popcount(value);
 }

@@ -131,7 +131,6 @@
 //                                                     choice >> 4 i & 7 of the 8 bytes of low and high
 //   uint32_t float_bits(float); float float_from_bits(uint32_t);
 //   int count_bits(uint32_t);                         that are 1
-//   int32_t sum_bytes(uint32_t);                      of its four signed bytes
 //
 // A polling loop reads: Spin spin(bound); while (!condition()) spin.pause(site); A wait returns when it is
 // satisfied. Waits only say what they wait for, in shared memory; one watching lane a CTA writes the
