@@ -296,6 +296,7 @@ std::map<std::string, json> published_configs() {
           {"qwen3-30b-a3b-gptq", gptq(qwen3_moe(), false)},
           {"qwen1.5-moe-a2.7b", qwen2_moe()},
           {"glm-4.5-air", glm4_moe()},
+          {"glm-4.5-air-fp8", fp8(glm4_moe())},
           {"olmoe-1b-7b", olmoe()},
           {"gpt-oss-20b", gpt_oss(24, 32)},
           {"gpt-oss-120b", gpt_oss(36, 128)},
