@@ -53,7 +53,8 @@ struct IntegerPart {
     return index / kPair * kPair * kStepInputBytes + lane * 8 * kPair + index % kPair * 8;
   }
 
-  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied, if they are there, and returns the numbers' sum.
+  /// Puts the digits of 4 columns of x, scaled by `down`, where they are multiplied, if they are there. Returns the sum of the
+  /// numbers whose digits they are.
   static SOLITON_DEVICE int32_t store(unsigned char* part, int group, float4 v, float down, bool is_there) {
     const Place at(group);
     // In the order of the bytes of a word of weights: columns 0, 2, 1, 3.

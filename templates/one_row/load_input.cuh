@@ -75,8 +75,8 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
   std::conditional_t<kAdds, BlockNorm<kPlan>, NoBlockNorm> block(vector, context_.lane);
   float block_scale = 0.0f;  // or its mean
   Signatures<kPlan> signatures(context_, phase.input_vector, use);
-  const bool asks =
-      warp_ == 0 && chunk == 0 && !embedded;  // for them: they are the same behind the first chunk
+  // Once a phase.
+  const bool asks = warp_ == 0 && chunk == 0 && !embedded;
   if (asks) signatures.issue();
   float squares = 0.0f;
   SOLITON_NO_UNROLL
