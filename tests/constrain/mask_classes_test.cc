@@ -124,6 +124,9 @@ INSTANTIATE_TEST_SUITE_P(
         R"x({"type": "string", "pattern": "^(a|b)*[a-r]{3}$", "maxLength": 6})x",
         R"x({"type": "string", "pattern": "^([a-p]{4})*$", "maxLength": 36})x",
         R"x({"type": "string", "pattern": "^[a-z]+(q[a-z]+)?é?$", "minLength": 2, "maxLength": 5})x",
+        R"x({"type": "string", "pattern": "^[\\u0020-\\u00ff]*$"})x",
+        R"x({"type": "string", "pattern": "^[a-zA-Z0-9]([a-m]|[N-Z]|[5-9]|-|é|日)*$"})x",
+        R"x({"type": "string", "pattern": "^([a-z日]+::)+[^a-z]", "maxLength": 7})x",
         R"x({"type": "object", "patternProperties": {"^a": {"type": "null"}, "日": {"type": "null"}}})x"));
 
 /// Stacks behind each byte of a text, and what a set of kept ones says of them.
@@ -196,7 +199,10 @@ e ::= "日"+
 f ::= "1a" | "1b" "c"*
 g ::= "awx"+)x",
         R"x(root ::= [^"\\]*)x", R"x(root ::= [^x]* "x" [^y]*)x", R"x(root ::= text "日" text
-text ::= [^日\n]*)x"}) {
+text ::= [^日\n]*)x",
+        R"x(root ::= (word | "ab" ending)*
+word ::= [a-z]+ | [A-Z日] [a-z]*
+ending ::= [0-9] | "b" word | [é-ÿ])x"}) {
     for (uint32_t seed = 1; seed <= 2; ++seed) expect_masks_by_trial(ebnf(grammar), seed);
   }
 }

@@ -116,6 +116,15 @@ bool CharacterLoops::leads_to_one(FrameIndex from, std::span<const ByteRange> by
   return true;
 }
 
+std::optional<FrameIndex> CharacterLoops::behind_far(const Group& group, size_t index) {
+  const Reading& reading = reading_of(group.frame);
+  const char32_t code = Characters::kFar + static_cast<char32_t>(index);
+  if (!reading.is_known || reading.other.has(code)) return std::nullopt;
+  if (!reading.taken.has(code)) return StackMachine::kNone;
+  if (machine_.is_counted(group) && !reading.are_counted) return std::nullopt;
+  return reading.far[index];
+}
+
 // ---- Loops
 
 /// False if so few characters lead elsewhere that the others are worth another try: these are `stay` then.

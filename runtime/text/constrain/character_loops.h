@@ -46,6 +46,9 @@ class CharacterLoops {
   /// The same of those characters alone that lead to frames from which the end of the rule is equally far: how many of them a
   /// count allows is then known exactly.
   const CharacterLoop& even_of(FrameIndex frame) { return of(frame, true); }
+  /// Behind any of Vocabulary::far_text()[index]; kNone if none may follow. Nothing if they lead to several frames or to one
+  /// that is not plain, or not all are counted where the group's are, and if that is not known.
+  std::optional<FrameIndex> behind_far(const Group& group, size_t index);
 
  private:
   /// What a frame makes of characters.

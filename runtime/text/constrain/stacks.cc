@@ -253,6 +253,25 @@ std::bitset<256> StackMachine::bytes(FrameIndex frame) const {
   return taken;
 }
 
+bool StackMachine::are_alike(FrameIndex frame, uint8_t first, uint8_t last) {
+  std::bitset<257> differs;
+  for (const int32_t state : frames_[static_cast<size_t>(frame)].states) {
+    for (const ByteEdge& edge : automaton_.states[static_cast<size_t>(state)].bytes) {
+      budget_.charge(1);
+      differs.set(edge.first);
+      differs.set(edge.last + size_t{1});
+    }
+  }
+  const FrameIndex to = step(frame, first);
+  const bool is_counted = counts(frame, first);
+  for (size_t byte = first + size_t{1}; byte <= last; ++byte) {
+    if (!differs[byte]) continue;
+    if (step(frame, static_cast<uint8_t>(byte)) != to) return false;
+    if (counts(frame, static_cast<uint8_t>(byte)) != is_counted) return false;
+  }
+  return true;
+}
+
 /// Of the rules of a frame's call.
 FrameIndex StackMachine::start_of(FrameIndex frame, size_t call) {
   const Frame& at = frames_[static_cast<size_t>(frame)];

@@ -103,6 +103,8 @@ class StackMachine {
   int32_t characters(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].characters; }
   /// Those that may follow in a frame.
   std::bitset<256> bytes(FrameIndex frame) const;
+  /// Whether all bytes of a range make the same of a frame.
+  bool are_alike(FrameIndex frame, uint8_t first, uint8_t last);
   /// What each byte makes of a frame, of all at once: in less time than one by one.
   void find_steps(FrameIndex frame);
   int depth(NodeIndex node) const { return nodes_[static_cast<size_t>(node)].depth; }

@@ -15,11 +15,6 @@ constexpr size_t kManyTogether = 64;
 // Of a vocabulary of 128k tokens a mask has 16 KB, and a walk up to 1 MB.
 constexpr size_t kMostBytes = size_t{12} << 20;
 
-void set_token(int32_t token, TokenMask& mask) {
-  const auto index = static_cast<size_t>(token);
-  mask[index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
-}
-
 }  // namespace
 
 const TokenMask& TokenMasks::allowed(const Stacks& stacks) {
@@ -60,18 +55,19 @@ void TokenMasks::forget_if_too_much(size_t num_bytes) {
 void TokenMasks::allow(const Group& group, TokenMask& mask) {
   if (machine_.may_count(group, static_cast<int>(vocabulary_.num_characters()))) {
     const std::optional<int32_t> plain = plain_room(group);
-    if (plain) add_plain(static_cast<size_t>(*plain), mask);
-    const Tree& tree = plain ? vocabulary_.rest() : vocabulary_.tree();
-    return walk(tree, level_of({group}), kRoot, kMaxDepth, mask, nullptr);
+    if (!plain) return walk_all(level_of({group}), kMaxDepth, mask, nullptr);
+    add_plain(static_cast<size_t>(*plain), mask);
+    return walk(vocabulary_.rest(), level_of({group}), kRoot, kMaxDepth, mask, nullptr);
   }
   const Walk& found = walk_from_root(group.frame, kMaxDepth - machine_.depth(group.below));
   budget_.charge(std::ssize(mask) / 8);
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= found.mask[i];
-  if (found.ends.empty()) return;
+  if (found.ends.nodes.empty() && found.ends.shapes.empty()) return;
   const Stacks behind = machine_.behind(group.below);
   if (behind.empty()) return;
   const Level from = level_of(behind);
-  for (const int32_t end : found.ends) walk(*found.tree, from, end, kMaxDepth, mask, nullptr);
+  for (const int32_t end : found.ends.nodes) walk(*found.tree, from, end, kMaxDepth, mask, nullptr);
+  for (const int32_t end : found.ends.shapes) walk_shapes(from, end, kMaxDepth, mask, nullptr);
 }
 
 /// Whether so few bytes may follow that no loop is worth being looked for.
@@ -226,8 +222,9 @@ size_t next_place(std::span<const uint64_t> places, size_t first, size_t last) {
 /// given ones.
 void TokenMasks::set_tokens_going_on_with(const Tree& tree, const Characters& characters, size_t first,
                                           size_t last, int64_t most, TokenMask& mask) {
+  const TokensOfCharacters::Lists others = tree.but_first.lists_of(characters.others());
   for (size_t block = first / kBits; block * kBits < last; block += TokensOfCharacters::kWords) {
-    const TokensOfCharacters::Words words = tree.but_first.having_only(characters, block);
+    const TokensOfCharacters::Words words = TokensOfCharacters::having_none(others, block);
     for (size_t i = 0; i < words.size() && (block + i) * kBits < last; ++i) {
       const size_t base = (block + i) * kBits;
       for (uint64_t left = words[i] & places_within(base, first, last); left != 0; left &= left - 1) {
@@ -244,8 +241,10 @@ void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, siz
   const auto most = static_cast<size_t>(std::min<int64_t>(rest.most, Vocabulary::kMostPlainCharacters));
   const bool has_longer = rest.most < static_cast<int64_t>(vocabulary_.num_characters());
   rest_.resize(tree.tokens.size() / kBits + 1);
+  const TokensOfCharacters::Lists leave = tokens.lists_of(rest.leave);
+  const TokensOfCharacters::Lists others = tokens.lists_of(rest.stay.others());
   for (size_t block = first / kBits; block * kBits < last; block += TokensOfCharacters::kWords) {
-    const TokensOfCharacters::Words leaving = tokens.having(rest.leave, block);
+    const TokensOfCharacters::Words leaving = TokensOfCharacters::having(leave, block);
     std::optional<TokensOfCharacters::Words> staying;
     for (size_t i = 0; i < leaving.size() && (block + i) * kBits < last; ++i) {
       const size_t base = (block + i) * kBits;
@@ -253,7 +252,7 @@ void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, siz
       rest_[block + i] = leaving[i] & places;
       if (!has_longer) continue;
       for (uint64_t left = places & ~leaving[i] & tree.longer[most][block + i]; left != 0; left &= left - 1) {
-        if (!staying) staying = tokens.having_only(rest.stay, block);
+        if (!staying) staying = TokensOfCharacters::having_none(others, block);
         const int64_t length = tree.lengths[place_of_first(left, base)];
         const uint64_t bit = left & -left;
         if (length > rest.most && (length <= rest.longest || ((*staying)[i] & bit) == 0))
@@ -304,15 +303,18 @@ const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_dep
     if (is_plain) {
       add_plain(Vocabulary::kMostPlainCharacters, found.mask);
       machine_.reach(plain_text_.of(frame)->height);
+      walk(*found.tree, level_of({alone}), kRoot, depth, found.mask, &found.ends.nodes);
+    } else {
+      walk_all(level_of({alone}), depth, found.mask, &found.ends);
     }
-    walk(*found.tree, level_of({alone}), kRoot, depth, found.mask, &found.ends);
     found.reached = machine_.take_reached();
     return found;
   };
   auto known = walks_.find(frame);
   if (known == walks_.end()) {
     Walk whole = walked(kMaxDepth);
-    forget_if_too_much(whole.mask.size() * sizeof(whole.mask[0]) + whole.ends.size() * sizeof(whole.ends[0]));
+    forget_if_too_much(whole.mask.size() * sizeof(whole.mask[0]) +
+                       (whole.ends.nodes.size() + whole.ends.shapes.size()) * sizeof(int32_t));
     known = walks_.emplace(frame, std::move(whole)).first;
   }
   if (known->second.reached <= max_depth) return known->second;

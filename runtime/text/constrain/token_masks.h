@@ -27,6 +27,7 @@ class TokenMasks {
         vocabulary_(vocabulary),
         budget_(budget),
         levels_(Vocabulary::kMaxTokenBytes + 1),
+        levels_within_(Vocabulary::kMaxTokenBytes + 1),
         sets_(machine, bytes_of_sets),
         plain_text_(machine, budget),
         loops_(machine, budget) {}
@@ -38,12 +39,17 @@ class TokenMasks {
   static constexpr int32_t kRoot = -1;  // of the vocabulary's nodes
   using Tree = Vocabulary::Tree;
 
+  /// Where the rule may have ended with the last byte.
+  struct Ends {
+    std::vector<int32_t> nodes = {};   // of the tree
+    std::vector<int32_t> shapes = {};  // nodes of Vocabulary::shapes()
+  };
   /// What becomes of a frame, with nothing below it.
   struct Walk {
     TokenMask mask;
-    const Tree* tree = nullptr;      // that has been walked through
-    std::vector<int32_t> ends = {};  // its nodes with whose byte the rule may have ended
-    int reached = 0;                 // see StackMachine::take_reached()
+    const Tree* tree = nullptr;  // that has been walked through
+    Ends ends = {};
+    int reached = 0;  // see StackMachine::take_reached()
   };
   /// Which tokens have to be looked at one by one where a loop takes others: those with any of `leave`; and of more than
   /// `most` characters, those with any that is not of `stay`, and those of no more than `longest`. The first character is
@@ -55,6 +61,7 @@ class TokenMasks {
     int64_t longest;
     bool has_first;
   };
+  enum class ShapeStep { kGoesOn, kFails, kDiffers };
   /// Behind some bytes of a token.
   struct Level {
     Group lone = {StackMachine::kNone, kBottom};  // one that is plain; of kNone: see set
@@ -75,6 +82,14 @@ class TokenMasks {
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
   void walk(const Tree& tree, const Level& from, int32_t start, int max_depth, TokenMask& mask,
             std::vector<int32_t>* ends);
+  void walk_all(const Level& from, int max_depth, TokenMask& mask, Ends* ends);
+  std::span<const Group> groups_of(const Level& level) const;
+  uint8_t likeness(FrameIndex frame);
+  bool tells_letters_apart(const Level& level);
+  void walk_shapes(const Level& from, int32_t start, int max_depth, TokenMask& mask, Ends* ends);
+  ShapeStep step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth, Level& next);
+  ShapeStep step_far(const Level& level, size_t index, int max_depth, Level& next);
+  void walk_shape(const Level& from, int32_t node, int max_depth, TokenMask& mask, Ends* ends);
   void walk_rest(const Tree& tree, size_t first, size_t last, size_t depth, int max_depth, TokenMask& mask,
                  std::vector<int32_t>* ends);
   Level level_of(const Stacks& stacks);
@@ -91,7 +106,9 @@ class TokenMasks {
   StackMachine& machine_;
   const Vocabulary& vocabulary_;
   Budget& budget_;
-  std::vector<Level> levels_;  // [bytes of a token]
+  std::vector<Level> levels_;         // [bytes of a token, or symbols of a shape]
+  std::vector<Level> levels_within_;  // [bytes of a token]: of a shape
+  std::vector<uint8_t> likeness_;     // [frames]: what bytes it does not tell apart; 0: not known
   StackSets sets_;
   std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root

@@ -33,52 +33,6 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer, int size, std::sp
 
 }  // namespace
 
-Characters Characters::plain_text() {
-  Characters characters;
-  for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
-    if (byte != '"' && byte != '\\') characters.add(byte);
-  }
-  for (char32_t i = 0; i < kNumFar; ++i) characters.add(kFar + i);
-  return characters;
-}
-
-void TokensOfCharacters::resize(size_t num_tokens) {
-  num_words_ = (num_tokens / (kTokensOfWord * kWords) + 1) * kWords;
-}
-
-void TokensOfCharacters::add(size_t token, const Characters& characters) {
-  for (char32_t code = 0; code < words_.size(); ++code) {
-    if (!characters.has(code)) continue;
-    words_[code].resize(num_words_);
-    words_[code][token / kTokensOfWord] |= uint64_t{1} << (token % kTokensOfWord);
-  }
-}
-
-Characters TokensOfCharacters::of(size_t token) const {
-  Characters characters;
-  for (char32_t code = 0; code < words_.size(); ++code) {
-    if (words_[code].empty()) continue;
-    if ((words_[code][token / kTokensOfWord] >> (token % kTokensOfWord) & 1) != 0) characters.add(code);
-  }
-  return characters;
-}
-
-TokensOfCharacters::Words TokensOfCharacters::having(const Characters& characters, size_t first) const {
-  Words having = {};
-  for (char32_t code = 0; code < words_.size(); ++code) {
-    if (words_[code].empty() || !characters.has(code)) continue;
-    const uint64_t* const words = &words_[code][first];
-    for (size_t i = 0; i < kWords; ++i) having[i] |= words[i];
-  }
-  return having;
-}
-
-TokensOfCharacters::Words TokensOfCharacters::having_only(const Characters& characters, size_t first) const {
-  Words words = having(characters.others(), first);
-  for (uint64_t& word : words) word = ~word;
-  return words;
-}
-
 Vocabulary::Vocabulary(const std::vector<std::string>& pieces, int size) : pieces_(pieces), size_(size) {
   pieces_.resize(static_cast<size_t>(size));
   build();
@@ -130,13 +84,16 @@ void Vocabulary::build(bool has_markers) {
   std::vector<int32_t> others = tokens;
   find_plain(others);
   find_whole(tokens);
+  std::vector<std::u16string> shapes;
+  for (const int32_t token : tokens) shapes.push_back(shape_of(piece(token)));
+  shapes_ = ShapeTree(tokens, shapes);
   tree_ = tree_of(std::move(tokens));
   rest_ = tree_of(std::move(others));
 }
 
 const std::array<CodeSet, Characters::kNumFar>& Vocabulary::far_text() {
   static const std::array<CodeSet, Characters::kNumFar> classes = [] {
-    constexpr std::array<std::string_view, Characters::kNumFar - 2> kCategories = {"L", "M", "N", "P", "S"};
+    constexpr std::array<std::string_view, Characters::kNumFar - 3> kCategories = {"L", "M", "N", "P", "S"};
     std::array<CodeSet, Characters::kNumFar> sets;
     CodeSet rest = intersection(plain_text(), {{0x80, 0xffff}});
     for (size_t i = 0; i < kCategories.size(); ++i) {
@@ -144,7 +101,9 @@ const std::array<CodeSet, Characters::kNumFar>& Vocabulary::far_text() {
       sets[i] = intersection(rest, codes);
       rest = intersection(rest, complement(codes));
     }
-    sets[kCategories.size()] = {{0x10000, kMaxCode}};
+    sets[kCategories.size()] = intersection(sets[0], {{0x80, 0xff}});
+    sets[0] = intersection(sets[0], {{0x100, 0xffff}});
+    sets[kCategories.size() + 1] = {{0x10000, kMaxCode}};
     sets.back() = rest;
     return sets;
   }();
@@ -179,6 +138,29 @@ static char32_t class_of(std::string_view text, size_t& length) {
   const auto found =
       std::find_if(classes.begin(), classes.end(), [&](const CodeSet& set) { return is_of(set, code); });
   return Characters::kFar + static_cast<char32_t>(found - classes.begin());
+}
+
+static ShapeTree::Symbol symbol_of(char32_t code) {
+  if (code >= 'a' && code <= 'z') return 'a';
+  if (code >= 'A' && code <= 'Z') return 'A';
+  if (code >= '0' && code <= '9') return '0';
+  return static_cast<ShapeTree::Symbol>(code);
+}
+
+std::u16string Vocabulary::shape_of(std::string_view bytes) {
+  std::u16string shape;
+  size_t length = 0;
+  for (size_t at = 0; at < bytes.size(); at += length) {
+    const char32_t code = class_of(bytes.substr(at), length);
+    if (code >= ' ') {
+      shape.push_back(symbol_of(code));
+    } else if (code >= Characters::kFar && code < Characters::kFar + Characters::kNumFar) {
+      shape.push_back(static_cast<ShapeTree::Symbol>(ShapeTree::kFar + code - Characters::kFar));
+    } else {
+      for (size_t i = 0; i < length; ++i) shape.push_back(static_cast<uint8_t>(bytes[at + i]));
+    }
+  }
+  return shape;
 }
 
 /// Takes them out of the tokens.
@@ -255,13 +237,15 @@ void Vocabulary::find_whole(std::span<const int32_t> tokens) {
       up_to_[i][index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
     if (count > kMostPlainCharacters) long_.push_back({token, count, whole});
   }
+  whole_.unite();
 }
 
 void Vocabulary::add_consisting_of(const Characters& characters, int64_t most, TokenMask& mask) const {
   const TokenMask& short_enough =
       up_to_[static_cast<size_t>(std::clamp<int64_t>(most, 0, kMostPlainCharacters))];
+  const TokensOfCharacters::Lists others = whole_.lists_of(characters.others());
   for (size_t first = 0; first < mask.size(); first += 2 * TokensOfCharacters::kWords) {
-    const TokensOfCharacters::Words words = whole_.having_only(characters, first / 2);
+    const TokensOfCharacters::Words words = TokensOfCharacters::having_none(others, first / 2);
     const size_t num_words = std::min(2 * words.size(), mask.size() - first);
     for (size_t i = 0; i < num_words; ++i)
       mask[first + i] |= short_enough[first + i] & static_cast<uint32_t>(words[i / 2] >> (i % 2 * kMaskBits));
@@ -300,6 +284,8 @@ void Vocabulary::find_characters(Tree& tree) const {
     for (size_t most = 0; most <= kMostPlainCharacters && most < count; ++most)
       tree.longer[most][i / kBits] |= uint64_t{1} << (i % kBits);
   }
+  tree.whole.unite();
+  tree.but_first.unite();
 }
 
 /// Of what is below each node, from the last one on. Where bytes are neither printed nor of controls, all that such bytes of

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "runtime/text/constrain/grammar.h"
+#include "runtime/text/constrain/shape_tree.h"
+#include "runtime/text/constrain/token_characters.h"
 
 namespace soliton {
 class Tokenizer;
@@ -30,69 +32,10 @@ inline bool is_in(std::span<const uint32_t> mask, int token) {
   return index / kMaskBits < mask.size() && (mask[index / kMaskBits] >> (index % kMaskBits) & 1) != 0;
 }
 
-/// Characters of tokens, as far as loops of a grammar tell them apart: a bit for each of ASCII's that can be printed.
-struct Characters {
-  static constexpr char32_t kOdd =
-      0;  // of what is in no class here, and of bytes that are no whole character
-  static constexpr char32_t kControls = 1;  // of those that JSON's texts never have
-  static constexpr char32_t kFar = 2;       // and the next ones, in place of those of Vocabulary::far_text()
-  static constexpr char32_t kNumFar = 7;
-  static constexpr char32_t kNumCodes = 128;
-
-  std::array<uint64_t, 2> bits = {};
-
-  /// Those of Vocabulary::plain_text().
-  static Characters plain_text();
-  static Characters all() { return {{~uint64_t{0}, ~uint64_t{0}}}; }
-  static bool is_printed(uint8_t byte) { return byte >= ' ' && byte < 0x7f; }
-  static bool is_control(uint8_t byte) { return byte < ' '; }
-  void add(char32_t code) { bits[code / 64] |= uint64_t{1} << (code % 64); }
-  bool has(char32_t code) const { return (bits[code / 64] >> (code % 64) & 1) != 0; }
-  bool empty() const { return (bits[0] | bits[1]) == 0; }
-  Characters others() const { return {{~bits[0], ~bits[1]}}; }
-  bool has_far() const { return (bits[0] >> kFar & ((uint64_t{1} << kNumFar) - 1)) != 0; }
-  bool are_in(const Characters& others) const {
-    return ((bits[0] & ~others.bits[0]) | (bits[1] & ~others.bits[1])) == 0;
-  }
-  bool meet(const Characters& others) const {
-    return ((bits[0] & others.bits[0]) | (bits[1] & others.bits[1])) != 0;
-  }
-  int size() const { return std::popcount(bits[0]) + std::popcount(bits[1]); }
-  Characters& operator|=(const Characters& others) {
-    for (size_t i = 0; i < bits.size(); ++i) bits[i] |= others.bits[i];
-    return *this;
-  }
-  Characters& operator&=(const Characters& others) {
-    for (size_t i = 0; i < bits.size(); ++i) bits[i] &= others.bits[i];
-    return *this;
-  }
-  void remove(const Characters& others) {
-    for (size_t i = 0; i < bits.size(); ++i) bits[i] &= ~others.bits[i];
-  }
-  bool operator==(const Characters&) const = default;
-};
-
-/// Of each of Characters the tokens that have it.
-class TokensOfCharacters {
- public:
-  static constexpr size_t kTokensOfWord = 64;
-  static constexpr size_t kWords = 16;  // that are looked at together
-  /// Bit i % 64 of word i / 64 is of token i behind the first one asked for.
-  using Words = std::array<uint64_t, kWords>;
-
-  void resize(size_t num_tokens);
-  void add(size_t token, const Characters& characters);
-  Characters of(size_t token) const;
-  /// Those of the tokens of words `first` and the next ones that have any of the given characters.
-  Words having(const Characters& characters, size_t first) const;
-  /// The same of those that have no others.
-  Words having_only(const Characters& characters, size_t first) const;
-
- private:
-  // [characters][words], none of characters that no token has; the words are a multiple of kWords.
-  std::array<std::vector<uint64_t>, Characters::kNumCodes> words_;
-  size_t num_words_ = 0;
-};
+inline void set_token(int32_t token, TokenMask& mask) {
+  const auto index = static_cast<size_t>(token);
+  mask[index / kMaskBits] |= uint32_t{1} << (index % kMaskBits);
+}
 
 /// Immutable, so any number of threads may use one.
 class Vocabulary {
@@ -151,12 +94,14 @@ class Vocabulary {
   }
   /// All others.
   const Tree& rest() const { return rest_; }
+  /// All tokens by their shapes, and by their places in tree().
+  const ShapeTree& shapes() const { return shapes_; }
   /// Adds to a mask all tokens that consist of the given characters, and of at most so many.
   void add_consisting_of(const Characters& characters, int64_t most, TokenMask& mask) const;
   /// Characters that JSON's strings have as they are, and that patterns take by a dot or, but for the space, by \S.
   static const CodeSet& plain_text();
   /// Of these the ones that are not ASCII's, by what classes of patterns tell apart: letters, marks, numbers, punctuation
-  /// and symbols of the basic plane; all of other planes; the rest.
+  /// and symbols of the basic plane, but for Latin-1's letters; these; all of other planes; the rest.
   static const std::array<CodeSet, Characters::kNumFar>& far_text();
   /// The most that a token has.
   size_t num_characters() const { return num_characters_; }
@@ -173,6 +118,7 @@ class Vocabulary {
   void build(bool has_markers = false);
   void find_plain(std::vector<int32_t>& tokens);
   void find_whole(std::span<const int32_t> tokens);
+  static std::u16string shape_of(std::string_view bytes);
   Tree tree_of(std::vector<int32_t> tokens) const;
   void find_characters(Tree& tree) const;
   void summarise(Tree& tree) const;
@@ -181,6 +127,7 @@ class Vocabulary {
   int size_;
   Tree tree_;
   Tree rest_;
+  ShapeTree shapes_;
   std::vector<TokenMask> plain_;  // [characters]
   TokensOfCharacters whole_;      // of all of a token, by the tokens' numbers
   std::vector<TokenMask> up_to_;  // [characters]: all tokens of at most so many

@@ -1,0 +1,59 @@
+#include "runtime/text/constrain/shape_tree.h"
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/text/tokenizer/utf8.h"
+
+namespace soliton::constrain {
+
+ShapeTree::ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u16string> shapes) {
+  std::map<std::u16string_view, std::vector<int32_t>> places_of;
+  for (size_t i = 0; i < shapes.size(); ++i) places_of[shapes[i]].push_back(static_cast<int32_t>(i));
+  std::vector<int32_t> open;  // the nodes of the last shape
+  const auto close = [&](size_t depth) {
+    for (; open.size() > depth; open.pop_back())
+      nodes[static_cast<size_t>(open.back())].behind = static_cast<int32_t>(nodes.size());
+  };
+  std::u16string_view last;
+  for (const auto& [shape, its_places] : places_of) {
+    const auto common = static_cast<size_t>(
+        std::mismatch(last.begin(), last.end(), shape.begin(), shape.end()).second - shape.begin());
+    close(common);
+    for (size_t depth = common; depth < shape.size(); ++depth) {
+      Node node{.symbol = shape[depth],
+                .depth = static_cast<uint8_t>(depth + 1),
+                .num_far = 0,
+                .above = -1,
+                .behind = 0,
+                .first_token = static_cast<int32_t>(places.size())};
+      if (depth > 0) {
+        node.above = open.back();
+        const Node& above = nodes[static_cast<size_t>(node.above)];
+        node.num_far = static_cast<uint8_t>(above.num_far + (above.symbol >= kFar ? 1 : 0));
+      }
+      open.push_back(static_cast<int32_t>(nodes.size()));
+      nodes.push_back(node);
+    }
+    places.insert(places.end(), its_places.begin(), its_places.end());
+    last = shape;
+  }
+  close(0);
+  nodes.push_back({.symbol = 0,
+                   .depth = 0,
+                   .num_far = 0,
+                   .above = -1,
+                   .behind = static_cast<int32_t>(nodes.size()) + 1,
+                   .first_token = static_cast<int32_t>(places.size())});
+  for (const int32_t place : places) tokens.push_back(tokens_at[static_cast<size_t>(place)]);
+}
+
+size_t ShapeTree::bytes_above(int32_t node, std::string_view piece) const {
+  const Node& at = nodes[static_cast<size_t>(node)];
+  if (at.num_far == 0) return at.depth - size_t{1};
+  const size_t before = bytes_above(at.above, piece);
+  const bool is_far = nodes[static_cast<size_t>(at.above)].symbol >= kFar;
+  return before + (is_far ? tokenization::character_length(piece[before]) : 1);
+}
+
+}  // namespace soliton::constrain

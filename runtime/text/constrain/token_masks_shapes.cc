@@ -1,0 +1,154 @@
+// Tokens by their shapes: for stacks that do not tell letters apart, what a shape leads to is found once for all its tokens.
+#include <algorithm>
+#include <array>
+
+#include "runtime/text/constrain/token_masks.h"
+#include "runtime/text/tokenizer/utf8.h"
+
+namespace soliton::constrain {
+namespace {
+
+// Bits of what bytes a frame makes the same of.
+constexpr uint8_t kIsKnown = 1;
+constexpr uint8_t kSmall = 2;
+constexpr uint8_t kCapital = 4;
+constexpr uint8_t kDigits = 8;
+constexpr uint8_t kTakesFar = 16;  // some byte that is not ASCII's
+
+/// One character of each of Vocabulary::far_text().
+const std::string& far_example(size_t index) {
+  static const auto examples = [] {
+    std::array<std::string, Characters::kNumFar> all;
+    for (size_t i = 0; i < all.size(); ++i)
+      tokenization::append_character(all[i], Vocabulary::far_text()[i].front().first);
+    return all;
+  }();
+  return examples[index];
+}
+
+}  // namespace
+
+/// All tokens, before the first byte.
+void TokenMasks::walk_all(const Level& from, int max_depth, TokenMask& mask, Ends* ends) {
+  if (!tells_letters_apart(from)) return walk_shapes(from, kRoot, max_depth, mask, ends);
+  walk(vocabulary_.tree(), from, kRoot, max_depth, mask, ends != nullptr ? &ends->nodes : nullptr);
+}
+
+std::span<const Group> TokenMasks::groups_of(const Level& level) const {
+  if (is_lone(level)) return {&level.lone, 1};
+  return level.set != StackSets::kNotKept ? sets_.stacks(level.set) : level.stacks;
+}
+
+/// Bits as above.
+uint8_t TokenMasks::likeness(FrameIndex frame) {
+  const auto index = static_cast<size_t>(frame);
+  if (index >= likeness_.size()) likeness_.resize(2 * index + 1);
+  if (likeness_[index] != 0) return likeness_[index];
+  uint8_t bits = kIsKnown;
+  if (machine_.are_alike(frame, 'a', 'z')) bits |= kSmall;
+  if (machine_.are_alike(frame, 'A', 'Z')) bits |= kCapital;
+  if (machine_.are_alike(frame, '0', '9')) bits |= kDigits;
+  if ((machine_.bytes(frame) >> 0x80).any()) bits |= kTakesFar;
+  return likeness_[index] = bits;
+}
+
+bool TokenMasks::tells_letters_apart(const Level& level) {
+  constexpr uint8_t kAll = kSmall | kCapital | kDigits;
+  const std::span<const Group> groups = groups_of(level);
+  return !std::all_of(groups.begin(), groups.end(),
+                      [&](const Group& group) { return (likeness(group.frame) & kAll) == kAll; });
+}
+
+/// Tokens that go on behind a node of their shapes.
+void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, TokenMask& mask, Ends* ends) {
+  const ShapeTree& tree = vocabulary_.shapes();
+  const std::span<const ShapeTree::Node> nodes = tree.nodes;
+  const size_t above = start == kRoot ? 0 : nodes[static_cast<size_t>(start)].depth;
+  const int32_t end =
+      start == kRoot ? static_cast<int32_t>(nodes.size() - 1) : nodes[static_cast<size_t>(start)].behind;
+  levels_[above] = from;
+  for (int32_t i = start + 1; i < end;) {
+    const ShapeTree::Node& node = nodes[static_cast<size_t>(i)];
+    budget_.charge(1);
+    const Level& last = levels_[node.depth - size_t{1}];
+    Level& level = levels_[node.depth];
+    const ShapeStep step = step_shape(last, node.symbol, max_depth, level);
+    if (step == ShapeStep::kGoesOn) {
+      const int32_t behind = nodes[static_cast<size_t>(i) + 1].first_token;
+      for (int32_t k = node.first_token; k < behind; ++k)
+        set_token(tree.tokens[static_cast<size_t>(k)], mask);
+      if (ends != nullptr && may_end(level)) ends->shapes.push_back(i);
+      ++i;
+      continue;
+    }
+    if (step == ShapeStep::kDiffers) walk_shape(last, i, max_depth, mask, ends);
+    i = node.behind;
+  }
+}
+
+TokenMasks::ShapeStep TokenMasks::step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth,
+                                             Level& next) {
+  if (symbol >= ShapeTree::kFar) return step_far(level, symbol - size_t{ShapeTree::kFar}, max_depth, next);
+  const uint8_t alike = symbol == 'a' ? kSmall : symbol == 'A' ? kCapital : symbol == '0' ? kDigits : 0;
+  if (alike != 0) {
+    for (const Group& group : groups_of(level)) {
+      if ((likeness(group.frame) & alike) == 0) return ShapeStep::kDiffers;
+    }
+  }
+  return step(level, static_cast<uint8_t>(symbol), max_depth, next) ? ShapeStep::kGoesOn : ShapeStep::kFails;
+}
+
+/// Of a character that is not ASCII's. All of its class lead to the same if one does as here.
+TokenMasks::ShapeStep TokenMasks::step_far(const Level& level, size_t index, int max_depth, Level& next) {
+  const std::span<const Group> groups = groups_of(level);
+  if (std::none_of(groups.begin(), groups.end(),
+                   [&](const Group& group) { return (likeness(group.frame) & kTakesFar) != 0; }))
+    return ShapeStep::kFails;
+  if (!is_lone(level)) return ShapeStep::kDiffers;
+  const std::optional<FrameIndex> behind = loops_.behind_far(level.lone, index);
+  if (!behind) return ShapeStep::kDiffers;
+  if (*behind == StackMachine::kNone) return ShapeStep::kFails;
+  Level within = level;
+  for (const char byte : far_example(index)) {
+    if (!step(within, static_cast<uint8_t>(byte), max_depth, next)) return ShapeStep::kFails;
+    within = next;
+  }
+  return ShapeStep::kGoesOn;
+}
+
+/// Tokens whose shapes go on with a node, one by one from the level above it.
+void TokenMasks::walk_shape(const Level& from, int32_t node, int max_depth, TokenMask& mask, Ends* ends) {
+  const ShapeTree& tree = vocabulary_.shapes();
+  const Tree& tokens = vocabulary_.tree();
+  const std::span<const ShapeTree::Node> nodes = tree.nodes;
+  const int32_t behind = nodes[static_cast<size_t>(nodes[static_cast<size_t>(node)].behind)].first_token;
+  levels_within_[0] = from;
+  std::string_view before;  // what the last token that was looked at goes on with
+  size_t known = 0;         // bytes of it that may follow
+  const size_t num_ends = ends != nullptr ? ends->nodes.size() : 0;
+  for (int32_t i = nodes[static_cast<size_t>(node)].first_token; i < behind; ++i) {
+    const auto place = static_cast<size_t>(tree.places[static_cast<size_t>(i)]);
+    const std::string_view piece = tokens.piece(place);
+    const size_t above = tree.bytes_above(node, piece);
+    const std::string_view bytes = piece.substr(above);
+    budget_.charge(1);
+    const auto common = static_cast<size_t>(
+        std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end()).first - before.begin());
+    if (common > known) continue;  // the byte that may not follow is in both
+    known = before.empty() ? 0 : common;
+    before = bytes;
+    while (known < bytes.size() && step(levels_within_[known], static_cast<uint8_t>(bytes[known]), max_depth,
+                                        levels_within_[known + 1])) {
+      ++known;
+      if (ends != nullptr && may_end(levels_within_[known]))
+        ends->nodes.push_back(static_cast<int32_t>(tokens.node(place, above + known)));
+    }
+    if (known == bytes.size()) set_token(tree.tokens[static_cast<size_t>(i)], mask);
+  }
+  if (ends == nullptr) return;
+  const auto first_end = ends->nodes.begin() + static_cast<std::ptrdiff_t>(num_ends);
+  std::sort(first_end, ends->nodes.end());
+  ends->nodes.erase(std::unique(first_end, ends->nodes.end()), ends->nodes.end());
+}
+
+}  // namespace soliton::constrain
