@@ -139,6 +139,7 @@ void prune(Automaton& automaton) {
   for (Automaton::State& state : automaton.states) {
     std::erase_if(state.empty, is_dead);
     std::erase_if(state.bytes, [&](const ByteEdge& edge) { return is_dead(edge.target); });
+    std::erase_if(state.far, [&](const FarEdge& edge) { return is_dead(edge.target); });
     std::erase_if(state.calls,
                   [&](const CallEdge& call) { return automaton.height(call) >= Automaton::kNoHeight; });
   }

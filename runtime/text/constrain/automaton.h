@@ -26,6 +26,16 @@ struct ByteEdge {
   auto operator<=>(const ByteEdge&) const = default;
 };
 
+/// What the bytes of characters that are not ASCII's lead to, character by character: besides the edges of their bytes.
+struct FarEdge {
+  uint8_t all;   // of these classes each character leads there: bit i is of Vocabulary::far_text()[i]
+  uint8_t some;  // of these perhaps some
+  bool counts;
+  int32_t target;
+
+  auto operator<=>(const FarEdge&) const = default;
+};
+
 struct CallEdge {
   int32_t rule;
   int32_t target;  // where it goes on when the rule has ended
@@ -42,6 +52,7 @@ struct Counter {
 struct Automaton {
   struct State {
     std::vector<ByteEdge> bytes = {};
+    std::vector<FarEdge> far = {};
     std::vector<CallEdge> calls = {};
     std::vector<int32_t> empty = {};  // states that are as good
     bool ends_rule = false;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
+#include "runtime/text/constrain/far_classes.h"
 #include "runtime/text/constrain/utf8_ranges.h"
 
 namespace soliton::constrain {
@@ -19,7 +21,11 @@ constexpr int kStatesOfCodes = 8;  // about
 class Builder {
  public:
   Builder(const Grammar& grammar, const std::bitset<256>& bytes, Budget& budget)
-      : grammar_(grammar), bytes_(bytes), budget_(budget), costs_(grammar.rules.size(), kUnknown) {}
+      : grammar_(grammar), bytes_(bytes), budget_(budget), costs_(grammar.rules.size(), kUnknown) {
+    has_far_bytes_ = true;
+    for (size_t byte = 0x80; byte <= 0xf4; ++byte)
+      has_far_bytes_ = has_far_bytes_ && (bytes[byte] || byte == 0xc0 || byte == 0xc1);
+  }
 
   Automaton run() {
     for (size_t i = 0; i < grammar_.rules.size(); ++i) automaton_.starts.push_back(new_state());
@@ -32,6 +38,7 @@ class Builder {
     automaton_.counter_of.resize(automaton_.states.size(), Automaton::kNoCounter);
     for (Automaton::State& state : automaton_.states) {
       drop_duplicates(state.bytes);
+      drop_duplicates(state.far);
       drop_duplicates(state.calls);
       drop_duplicates(state.empty);
     }
@@ -83,6 +90,12 @@ class Builder {
       count_edge();
       at(from).bytes.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(byte), counts, to});
     }
+  }
+
+  void link_far(int32_t from, FarClasses classes, int32_t to, bool counts) {
+    if ((classes.all | classes.some) == 0) return;
+    count_edge();
+    at(from).far.push_back({classes.all, classes.some, counts, to});
   }
 
   /// States of a rule that is written out where it is called, else kCalled.
@@ -188,6 +201,7 @@ class Builder {
       const auto byte = static_cast<uint8_t>(text[i]);
       const int32_t next = i + 1 == text.size() ? to : new_state();
       link(from, {byte, byte}, next, counts && i == 0);
+      if (byte >= 0xc0) link_far(from, {.all = 0, .some = 0xff}, next, counts && i == 0);
       from = next;
     }
   }
@@ -211,6 +225,17 @@ class Builder {
       }
       link(from, bytes[0], next, counts);
     }
+    link_far(from, classes_of(set), to, counts);
+  }
+
+  /// Of characters that the bytes there are can write.
+  FarClasses classes_of(const CodeSet& set) {
+    if (set != last_set_) {
+      last_set_ = set;
+      last_classes_ = far_classes(set);
+      if (!has_far_bytes_) last_classes_.some |= std::exchange(last_classes_.all, 0);
+    }
+    return last_classes_;
   }
 
   void emit_repeat(const Expression& expression, int32_t from, int32_t to) {
@@ -242,7 +267,10 @@ class Builder {
   const Grammar& grammar_;
   const std::bitset<256>& bytes_;
   Budget& budget_;
+  bool has_far_bytes_;      // all that UTF-8 has
   std::vector<int> costs_;  // [rules]
+  CodeSet last_set_;
+  FarClasses last_classes_;  // of it
   size_t num_edges_ = 0;
   Automaton automaton_;
 };

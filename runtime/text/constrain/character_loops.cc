@@ -56,14 +56,6 @@ const CharacterLoops::Reading& CharacterLoops::reading_of(FrameIndex frame) {
 
 /// What is not ASCII's, and bytes that cannot be printed.
 void CharacterLoops::read_far(FrameIndex frame, Reading& reading) {
-  using Sequences = std::vector<ByteSequence>;
-  static const Sequences together =
-      utf8_sequences(intersection(Vocabulary::plain_text(), {{0x80, kMaxCode}}));
-  static const auto by_class = [] {
-    std::array<Sequences, Characters::kNumFar> all;
-    std::transform(Vocabulary::far_text().begin(), Vocabulary::far_text().end(), all.begin(), utf8_sequences);
-    return all;
-  }();
   bool takes_any = false;
   bool are_counted = true;
   for (int i = 0; i <= 0xff; ++i) {
@@ -78,51 +70,18 @@ void CharacterLoops::read_far(FrameIndex frame, Reading& reading) {
   }
   if (!takes_any) return;
   reading.other.add(Characters::kOdd);
-  const auto find = [&](const Sequences& sequences, std::optional<FrameIndex>& to) {
-    return std::all_of(sequences.begin(), sequences.end(),
-                       [&](const ByteSequence& bytes) { return leads_to_one(frame, bytes, to); });
-  };
-  std::optional<FrameIndex> to;
-  const bool is_one = find(together, to);
+  const uint8_t alike = machine_.alike_far(frame);
   for (char32_t i = 0; i < Characters::kNumFar; ++i) {
     const char32_t code = Characters::kFar + i;
-    std::optional<FrameIndex> of_class = to;
-    if (!is_one && !find(by_class[i], of_class = {})) {
+    const FrameIndex next = (alike >> i & 1) != 0 ? machine_.step_far(frame, i) : StackMachine::kNone;
+    reading.far[i] = next;
+    if (next != StackMachine::kNone) {
+      (machine_.is_plain(next) ? reading.taken : reading.other).add(code);
+    } else if ((alike >> i & 1) == 0) {
       reading.other.add(code);
-    } else if (of_class != StackMachine::kNone) {
-      reading.far[i] = *of_class;
-      (machine_.is_plain(*of_class) ? reading.taken : reading.other).add(code);
     }
   }
   if (reading.taken.has_far()) reading.are_counted = reading.are_counted && are_counted;
-}
-
-/// Whether all of the bytes lead to the frame `to`, which is found with the first ones, by plain frames. That may be none.
-bool CharacterLoops::leads_to_one(FrameIndex from, std::span<const ByteRange> bytes,
-                                  std::optional<FrameIndex>& to) {
-  std::optional<FrameIndex> last;
-  machine_.find_steps(from);
-  for (int byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
-    const FrameIndex next = machine_.step(from, static_cast<uint8_t>(byte));
-    if (next == last) continue;
-    last = next;
-    if (next == StackMachine::kNone || bytes.size() == 1) {
-      if (!to) to = next;
-      if (next != *to) return false;
-    } else if (!machine_.is_plain(next) || !leads_to_one(next, bytes.subspan(1), to)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::optional<FrameIndex> CharacterLoops::behind_far(const Group& group, size_t index) {
-  const Reading& reading = reading_of(group.frame);
-  const char32_t code = Characters::kFar + static_cast<char32_t>(index);
-  if (!reading.is_known || reading.other.has(code)) return std::nullopt;
-  if (!reading.taken.has(code)) return StackMachine::kNone;
-  if (machine_.is_counted(group) && !reading.are_counted) return std::nullopt;
-  return reading.far[index];
 }
 
 // ---- Loops

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "runtime/text/constrain/stacks.h"
-#include "runtime/text/constrain/utf8_ranges.h"
 #include "runtime/text/constrain/vocabulary.h"
 
 namespace soliton::constrain {
@@ -46,9 +45,6 @@ class CharacterLoops {
   /// The same of those characters alone that lead to frames from which the end of the rule is equally far: how many of them a
   /// count allows is then known exactly.
   const CharacterLoop& even_of(FrameIndex frame) { return of(frame, true); }
-  /// Behind any of Vocabulary::far_text()[index]; kNone if none may follow. Nothing if they lead to several frames or to one
-  /// that is not plain, or not all are counted where the group's are, and if that is not known.
-  std::optional<FrameIndex> behind_far(const Group& group, size_t index);
 
  private:
   /// What a frame makes of characters.
@@ -73,7 +69,6 @@ class CharacterLoops {
   const CharacterLoop& of(FrameIndex frame, bool is_even);
   const Reading& reading_of(FrameIndex frame);
   void read_far(FrameIndex frame, Reading& reading);
-  bool leads_to_one(FrameIndex from, std::span<const ByteRange> bytes, std::optional<FrameIndex>& to);
   bool find(FrameIndex start, Search& search);
   bool are_known(std::span<const FrameIndex> level);
   FrameIndex behind(FrameIndex frame, char32_t code);

@@ -1,42 +1,17 @@
 #include "runtime/text/constrain/plain_text.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
-
-#include "runtime/text/constrain/vocabulary.h"
 
 namespace soliton::constrain {
 namespace {
 
-constexpr uint32_t kBetween = 0;        // characters
-constexpr size_t kMostPlaces = 20'000;  // for one frame; then all are forgotten before the next one's
-constexpr size_t kBytesOfFrame = 64;    // of an entry of a hash map, about
-
-bool meet(const ByteRange& a, const ByteEdge& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
+constexpr size_t kMostPlaces = 5'000;  // for one frame; then all are forgotten before the next one's
+constexpr size_t kBytesOfFrame = 64;   // of an entry of a hash map, about
 
 }  // namespace
-
-PlainText::PlainText(StackMachine& machine, Budget& budget) : machine_(machine), budget_(budget), needs_(1) {
-  static const std::vector<ByteSequence> sequences = utf8_sequences(Vocabulary::plain_text());
-  for (const ByteSequence& bytes : sequences) {
-    const Index next = need_of(std::span(bytes).subspan(1));  // may move needs_
-    needs_[kBetween].push_back({bytes[0], next});
-  }
-}
-
-/// Of the bytes that are left of a character.
-PlainText::Index PlainText::need_of(std::span<const ByteRange> bytes) {
-  if (bytes.empty()) return kBetween;
-  const Need first{bytes[0], need_of(bytes.subspan(1))};
-  for (size_t i = 1; i < needs_.size(); ++i) {
-    if (needs_[i][0].bytes == first.bytes && needs_[i][0].next == first.next) return static_cast<Index>(i);
-  }
-  needs_.push_back({first});
-  return static_cast<Index>(needs_.size() - 1);
-}
 
 const std::optional<PlainText::Room>& PlainText::of(FrameIndex frame) {
   const auto known = found_.find(frame);
@@ -53,7 +28,6 @@ std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
   const std::span<const int32_t> states = machine_.states(frame);
   try {
     places_.push_back({.state = states.front(),
-                       .need = kBetween,
                        .first_state = static_cast<Index>(states_.size()),
                        .first_edge = static_cast<Index>(edges_.size())});
     states_.insert(states_.end(), states.begin(), states.end());
@@ -81,7 +55,7 @@ void PlainText::explore(size_t first) {
 }
 
 size_t PlainText::num_bytes() const {
-  constexpr size_t kKnown = 4 * sizeof(uint64_t);  // of a table that is half full
+  constexpr size_t kKnown = 4 * sizeof(uint32_t);  // of a table that is half full
   return places_.size() * (sizeof(Place) + kKnown) + states_.size() * sizeof(int32_t) +
          edges_.size() * sizeof(Edge);
 }
@@ -96,7 +70,7 @@ void PlainText::forget_from(size_t first) {
   known_.clear();
   for (size_t i = 0; i < first; ++i) {
     const Place& place = places_[i];
-    if (!place.is_frame) known_.find_or_add(place.state, place.need, static_cast<Index>(i));
+    if (!place.is_frame) known_.find_or_add(place.state, static_cast<Index>(i));
   }
 }
 
@@ -109,38 +83,55 @@ bool PlainText::takes_ascii(FrameIndex frame) {
   return true;
 }
 
-/// Finds the places behind a byte.
+/// Finds the places behind a character.
 void PlainText::expand(size_t index) {
   const auto first_edge = static_cast<Index>(edges_.size());
   places_[index].first_edge = first_edge;
   if (places_[index].leaves) return;
   const Automaton& automaton = machine_.automaton();
-  const Index need_index = places_[index].need;
   const size_t behind = index + 1 < places_.size() ? places_[index + 1].first_state : states_.size();
   for (size_t k = places_[index].first_state; k < behind; ++k) {
-    const std::vector<ByteEdge>& bytes = automaton.states[static_cast<size_t>(states_[k])].bytes;
-    budget_.charge(std::ssize(bytes));
-    const std::span<const Need> needs = needs_[need_index];
-    for (Index i = 0; i < needs.size(); ++i) {
-      for (const ByteEdge& edge : bytes) {
-        if (!meet(needs[i].bytes, edge)) continue;
-        if (need_index == kBetween) places_[index].are_counted = places_[index].are_counted && edge.counts;
-        const ByteRange both = {std::max(needs[i].bytes.first, edge.first),
-                                std::min(needs[i].bytes.last, edge.last)};
-        edges_.push_back({i, both, place_of(edge.target, needs[i].next)});
-      }
-    }
+    const Automaton::State& state = automaton.states[static_cast<size_t>(states_[k])];
+    budget_.charge(std::ssize(state.bytes) + std::ssize(state.far));
+    for (const ByteEdge& edge : state.bytes) add_edges(index, edge);
+    for (const FarEdge& edge : state.far) add_edges(index, edge);
   }
   std::sort(edges_.begin() + first_edge, edges_.end());
   places_[index].num_edges = static_cast<Index>(edges_.size()) - first_edge;
 }
 
-PlainText::Index PlainText::place_of(int32_t state, Index need) {
+void PlainText::add_edges(size_t index, const ByteEdge& edge) {
+  for (const Range& plain : kPlain) {
+    if (plain.first == kFar) continue;
+    const uint8_t first = std::max(plain.first, edge.first);
+    const uint8_t last = std::min(plain.last, edge.last);
+    if (first > last) continue;
+    places_[index].are_counted = places_[index].are_counted && edge.counts;
+    const Index to = place_of(edge.target);
+    edges_.push_back({first, last, true, to});
+  }
+}
+
+void PlainText::add_edges(size_t index, const FarEdge& edge) {
+  places_[index].are_counted = places_[index].are_counted && edge.counts;
+  const Index to = place_of(edge.target);
+  for (const bool is_whole : {true, false}) {
+    const unsigned classes = is_whole ? edge.all : edge.some;
+    for (unsigned first = 0; classes >> first != 0; ++first) {
+      first += static_cast<unsigned>(std::countr_zero(classes >> first));
+      const auto behind = first + static_cast<unsigned>(std::countr_one(classes >> first));
+      edges_.push_back(
+          {static_cast<uint8_t>(kFar + first), static_cast<uint8_t>(kFar + behind - 1), is_whole, to});
+      first = behind;
+    }
+  }
+}
+
+PlainText::Index PlainText::place_of(int32_t state) {
   const auto next = static_cast<Index>(places_.size());
-  const Index known = known_.find_or_add(state, need, next);
+  const Index known = known_.find_or_add(state, next);
   if (known < next) return known;
-  places_.push_back(
-      {.state = state, .need = need, .first_state = static_cast<Index>(states_.size()), .is_frame = false});
+  places_.push_back({.state = state, .first_state = static_cast<Index>(states_.size()), .is_frame = false});
   if (!close(state)) {
     places_[next].leaves = true;
     places_[next].is_good = false;
@@ -216,30 +207,29 @@ bool PlainText::close(int32_t state) {
   return true;
 }
 
-/// Whether each byte that a character may have there leads to a good place.
+/// Whether each character of plain text leads to a good place.
 bool PlainText::goes_on(const Place& place) const {
   std::span<const Edge> left = edges(place);
-  const std::span<const Need> needs = needs_[place.need];
-  budget_.charge(std::ssize(needs));
-  for (Index i = 0; i < needs.size(); ++i) {
-    int byte = needs[i].bytes.first;  // all before have been led
-    for (; !left.empty() && left.front().need == i; left = left.subspan(1)) {
+  budget_.charge(std::ssize(left));
+  for (const Range& plain : kPlain) {
+    int code = plain.first;  // all before have been led
+    for (; !left.empty() && left.front().first <= plain.last; left = left.subspan(1)) {
       const Edge& edge = left.front();
-      if (places_[edge.to].is_good && edge.bytes.first <= byte) byte = std::max(byte, edge.bytes.last + 1);
+      if (edge.is_whole && places_[edge.to].is_good && edge.first <= code)
+        code = std::max(code, edge.last + 1);
     }
-    if (byte <= needs[i].bytes.last) return false;
+    if (code <= plain.last) return false;
   }
   return true;
 }
 
 // ---- Known places
 
-PlainText::Index PlainText::KnownPlaces::find_or_add(int32_t state, Index need, Index index) {
+PlainText::Index PlainText::KnownPlaces::find_or_add(int32_t state, Index index) {
   if (2 * (size_ + 1) > entries_.size()) grow();
-  const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(state)) << 32 | need;
-  Entry& entry = entries_[slot_of(key)];
-  if (entry.key == kNone) {
-    entry = {key, index};
+  Entry& entry = entries_[slot_of(state)];
+  if (entry.state == kNone) {
+    entry = {state, index};
     ++size_;
   }
   return entry.index;
@@ -250,11 +240,11 @@ void PlainText::KnownPlaces::clear() {
   size_ = 0;
 }
 
-/// Where a key is, or would be.
-size_t PlainText::KnownPlaces::slot_of(uint64_t key) const {
+/// Where a state is, or would be.
+size_t PlainText::KnownPlaces::slot_of(int32_t state) const {
   const size_t last = entries_.size() - 1;
-  size_t slot = static_cast<size_t>(key * 0x9e3779b97f4a7c15 >> 32) & last;
-  while (entries_[slot].key != kNone && entries_[slot].key != key) slot = (slot + 1) & last;
+  size_t slot = static_cast<size_t>(static_cast<uint32_t>(state) * 0x9e3779b97f4a7c15 >> 32) & last;
+  while (entries_[slot].state != kNone && entries_[slot].state != state) slot = (slot + 1) & last;
   return slot;
 }
 
@@ -263,7 +253,7 @@ void PlainText::KnownPlaces::grow() {
   std::vector<Entry> before = std::exchange(entries_, {});
   entries_.assign(std::max(kFew, 2 * before.size()), {kNone, 0});
   for (const Entry& entry : before) {
-    if (entry.key != kNone) entries_[slot_of(entry.key)] = entry;
+    if (entry.state != kNone) entries_[slot_of(entry.state)] = entry;
   }
 }
 

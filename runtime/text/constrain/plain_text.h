@@ -1,6 +1,7 @@
 // Whether any text of Vocabulary::plain_text() may follow, as within most strings: then tokens of it need not be tried.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "runtime/text/constrain/stacks.h"
-#include "runtime/text/constrain/utf8_ranges.h"
+#include "runtime/text/constrain/vocabulary.h"
 
 namespace soliton::constrain {
 
@@ -25,7 +26,7 @@ class PlainText {
   };
 
   /// Both must outlive it.
-  PlainText(StackMachine& machine, Budget& budget);
+  PlainText(StackMachine& machine, Budget& budget) : machine_(machine), budget_(budget) {}
 
   /// Of text behind a frame. Nothing if some may not follow, or none is known to be possible for ever; and if the rule may
   /// end or call another one behind some.
@@ -34,23 +35,27 @@ class PlainText {
  private:
   using Index = uint32_t;
 
-  /// Part of a character that has to be possible: bytes, and where in needs_ its next byte is.
-  struct Need {
-    ByteRange bytes;
-    Index next;
+  /// Characters, from the first to the last: ASCII's, and kFar and the next ones for all of Vocabulary::far_text().
+  struct Range {
+    uint8_t first;
+    uint8_t last;
   };
-  /// Where bytes lead that a need has.
+  static constexpr uint8_t kFar = 0x80;
+  /// Those that plain text has.
+  static constexpr std::array<Range, 4> kPlain = {
+      {{' ', '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, '~'}, {kFar, kFar + Characters::kNumFar - 1}}};
+  /// Where characters lead.
   struct Edge {
-    Index need;  // of the place's
-    ByteRange bytes;
-    Index to;  // in places_
+    uint8_t first;
+    uint8_t last;
+    bool is_whole;  // all characters of a class lead there, not perhaps some
+    Index to;       // in places_
 
     auto operator<=>(const Edge&) const = default;
   };
-  /// States that nothing has to be read between, and a part of needs_ that is read from there on.
+  /// States that nothing has to be read between.
   struct Place {
-    int32_t state;  // the one that the others are reached from; of a frame its first
-    Index need;
+    int32_t state;      // the one that the others are reached from; of a frame its first
     Index first_state;  // in states_, up to the next place's
     Index first_edge = 0;
     Index num_edges = 0;
@@ -59,33 +64,34 @@ class PlainText {
     bool leaves = false;      // behind some text the rule may end, or call another one
     bool is_frame = true;     // and not in known_
   };
-  /// Numbers of places by their states and needs, but for the frames' own: a table that is probed place by place.
+  /// Numbers of places by their states, but for the frames' own: a table that is probed place by place.
   class KnownPlaces {
    public:
     /// The one that is known, or `index`, which is from now on.
-    Index find_or_add(int32_t state, Index need, Index index);
+    Index find_or_add(int32_t state, Index index);
     void clear();
 
    private:
     struct Entry {
-      uint64_t key;
+      int32_t state;
       Index index;
     };
-    static constexpr uint64_t kNone = ~uint64_t{0};
+    static constexpr int32_t kNone = -1;
 
-    size_t slot_of(uint64_t key) const;
+    size_t slot_of(int32_t state) const;
     void grow();
 
     std::vector<Entry> entries_;  // a power of two of them, at most half of which are taken
     size_t size_ = 0;
   };
 
-  Index need_of(std::span<const ByteRange> bytes);
   std::optional<Room> find(FrameIndex frame);
   bool takes_ascii(FrameIndex frame);
   void explore(size_t first);
   void expand(size_t index);
-  Index place_of(int32_t state, Index need);
+  void add_edges(size_t index, const ByteEdge& edge);
+  void add_edges(size_t index, const FarEdge& edge);
+  Index place_of(int32_t state);
   void settle(size_t first);
   bool goes_on(const Place& place) const;
   bool close(int32_t state);
@@ -98,10 +104,9 @@ class PlainText {
 
   StackMachine& machine_;
   Budget& budget_;
-  std::vector<std::vector<Need>> needs_;  // the first of a character, the others of what is left of some
-  std::vector<Place> places_;             // of all frames, as most have some in common
-  std::vector<int32_t> states_;           // of all places
-  std::vector<Edge> edges_;               // of all places, sorted for each
+  std::vector<Place> places_;    // of all frames, as most have some in common
+  std::vector<int32_t> states_;  // of all places
+  std::vector<Edge> edges_;      // of all places, sorted for each
   KnownPlaces known_;
   size_t num_bytes_charged_ = 0;
   std::unordered_map<FrameIndex, std::optional<Room>> found_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 namespace soliton::constrain {
@@ -270,6 +271,31 @@ bool StackMachine::are_alike(FrameIndex frame, uint8_t first, uint8_t last) {
     if (counts(frame, static_cast<uint8_t>(byte)) != is_counted) return false;
   }
   return true;
+}
+
+uint8_t StackMachine::alike_far(FrameIndex frame) const {
+  uint8_t differing = 0;
+  std::optional<bool> are_counted;
+  for (const int32_t state : states(frame)) {
+    for (const FarEdge& edge : automaton_.states[static_cast<size_t>(state)].far) {
+      budget_.charge(1);
+      if (are_counted && *are_counted != edge.counts) return 0;
+      are_counted = edge.counts;
+      differing |= edge.some;
+    }
+  }
+  return static_cast<uint8_t>(~differing);
+}
+
+FrameIndex StackMachine::step_far(FrameIndex frame, size_t index) {
+  std::vector<int32_t> targets;
+  for (const int32_t state : states(frame)) {
+    for (const FarEdge& edge : automaton_.states[static_cast<size_t>(state)].far) {
+      if ((edge.all >> index & 1) != 0) targets.push_back(edge.target);
+    }
+  }
+  budget_.charge(std::ssize(targets));
+  return targets.empty() ? kNone : closed_frame(targets);
 }
 
 /// Of the rules of a frame's call.

@@ -105,6 +105,10 @@ class StackMachine {
   std::bitset<256> bytes(FrameIndex frame) const;
   /// Whether all bytes of a range make the same of a frame.
   bool are_alike(FrameIndex frame, uint8_t first, uint8_t last);
+  /// Bit i: all of Vocabulary::far_text()[i] make the same of a frame; they come to it by plain frames.
+  uint8_t alike_far(FrameIndex frame) const;
+  /// What a character of such a class makes of it.
+  FrameIndex step_far(FrameIndex frame, size_t index);
   /// What each byte makes of a frame, of all at once: in less time than one by one.
   void find_steps(FrameIndex frame);
   int depth(NodeIndex node) const { return nodes_[static_cast<size_t>(node)].depth; }

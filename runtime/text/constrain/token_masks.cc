@@ -100,10 +100,10 @@ std::optional<int32_t> TokenMasks::plain_room(const Group& group) {
   return std::max(0, most);
 }
 
-/// The loop that begins where a group is. Where a count may end it, one that this ends exactly.
+/// The loop that begins where a group is. Where a count may end it soon, one that this ends exactly.
 const CharacterLoop& TokenMasks::loop_of(const Group& group) {
   const CharacterLoop& loop = longest_loop_of(group.frame);
-  constexpr auto kLong = static_cast<int32_t>(Vocabulary::kMostPlainCharacters);
+  constexpr int32_t kLong = 6;  // characters that few tokens exceed, which are looked at one by one
   if (loop.is_even || !machine_.is_counted(group) || room(group, loop) >= std::min(loop.most, kLong))
     return loop;
   return loops_.even_of(group.frame);
@@ -162,23 +162,34 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   // A count that ends a loop ends it there if all frames are equally far from the end of the rule, and else perhaps later.
   const bool is_exact = most == loop.most ? loop.is_exact : loop.are_counted && loop.is_even;
   if (!is_exact && most == loop.most && most < kFewTimes) return false;
-  const Rest rest{.stay = loop.stay,
-                  .leave = loop.leave,
-                  .most = int64_t{depth} + (is_exact ? CharacterLoop::kEndless : most),
-                  .longest = int64_t{depth} + longest_in(level.lone, loop),
-                  .has_first = depth == 0};
+  Rest rest{.stay = loop.stay,
+            .leave = loop.leave,
+            .most = int64_t{depth} + (is_exact ? CharacterLoop::kEndless : most),
+            .longest = int64_t{depth} + longest_in(level.lone, loop),
+            .has_first = depth == 0};
   const auto first =
       static_cast<size_t>(node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].first_token);
   const auto last = static_cast<size_t>(tree.nodes[static_cast<size_t>(end)].first_token);
   budget_.charge(static_cast<int64_t>(last - first) / 8);
   if (depth == 0) {
     vocabulary_.add_consisting_of(loop.stay, most, mask);
+    if (!is_exact) rest.counted = add_counted(level.lone, loop, mask);
   } else {
     set_tokens_going_on_with(tree, loop.stay, first, last, int64_t{depth} + most, mask);
   }
   find_rest(tree, rest, first, last);
   walk_rest(tree, first, last, static_cast<size_t>(depth), max_depth, mask, ends);
   return true;
+}
+
+/// Takes the tokens of characters that leave the end of the rule equally far, of which a count ends exactly so many. Returns
+/// these characters.
+Characters TokenMasks::add_counted(const Group& group, const CharacterLoop& loop, TokenMask& mask) {
+  if (!machine_.is_counted(group) || loop.is_even) return {};
+  const CharacterLoop& even = loops_.even_of(group.frame);
+  if (even.most != CharacterLoop::kEndless || !even.are_counted || !even.stay.are_in(loop.stay)) return {};
+  vocabulary_.add_consisting_of(even.stay, room(group, even), mask);
+  return even.stay;
 }
 
 /// Characters of a loop that a group may read at most.
@@ -243,9 +254,11 @@ void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, siz
   rest_.resize(tree.tokens.size() / kBits + 1);
   const TokensOfCharacters::Lists leave = tokens.lists_of(rest.leave);
   const TokensOfCharacters::Lists others = tokens.lists_of(rest.stay.others());
+  const TokensOfCharacters::Lists not_counted = tokens.lists_of(rest.counted.others());
   for (size_t block = first / kBits; block * kBits < last; block += TokensOfCharacters::kWords) {
     const TokensOfCharacters::Words leaving = TokensOfCharacters::having(leave, block);
     std::optional<TokensOfCharacters::Words> staying;
+    std::optional<TokensOfCharacters::Words> counted;
     for (size_t i = 0; i < leaving.size() && (block + i) * kBits < last; ++i) {
       const size_t base = (block + i) * kBits;
       const uint64_t places = places_within(base, first, last);
@@ -253,10 +266,12 @@ void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, siz
       if (!has_longer) continue;
       for (uint64_t left = places & ~leaving[i] & tree.longer[most][block + i]; left != 0; left &= left - 1) {
         if (!staying) staying = TokensOfCharacters::having_none(others, block);
+        if (!counted) counted = TokensOfCharacters::having_none(not_counted, block);
         const int64_t length = tree.lengths[place_of_first(left, base)];
         const uint64_t bit = left & -left;
-        if (length > rest.most && (length <= rest.longest || ((*staying)[i] & bit) == 0))
-          rest_[block + i] |= bit;
+        const bool is_open =
+            ((*staying)[i] & bit) == 0 || (length <= rest.longest && ((*counted)[i] & bit) == 0);
+        if (length > rest.most && is_open) rest_[block + i] |= bit;
       }
     }
   }
@@ -273,12 +288,6 @@ void TokenMasks::walk_rest(const Tree& tree, size_t first, size_t last, size_t d
     budget_.charge(1);
     const auto common = static_cast<size_t>(
         std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end()).first - before.begin());
-    if (common > known) {  // the byte that may not follow is in both, and in all others of this node
-      const Vocabulary::Node& failed = tree.nodes[tree.node(place, known + 1)];
-      const int32_t behind = tree.nodes[static_cast<size_t>(failed.behind)].first_token;
-      place = next_place(rest_, static_cast<size_t>(behind), last);
-      continue;
-    }
     if (!before.empty()) known = std::min(known, common);
     before = bytes;
     while (known < bytes.size() &&
@@ -288,7 +297,10 @@ void TokenMasks::walk_rest(const Tree& tree, size_t first, size_t last, size_t d
         ends->push_back(static_cast<int32_t>(tree.node(place, known)));
     }
     if (known == bytes.size()) set_token(tree.tokens[place], mask);
-    place = next_place(rest_, place + 1, last);
+    do {  // over those that have the byte that may not follow
+      ++place;
+    } while (place < last && tree.common[place] > known);
+    place = next_place(rest_, place, last);
   }
 }
 

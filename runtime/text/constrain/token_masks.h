@@ -52,14 +52,15 @@ class TokenMasks {
     int reached = 0;  // see StackMachine::take_reached()
   };
   /// Which tokens have to be looked at one by one where a loop takes others: those with any of `leave`; and of more than
-  /// `most` characters, those with any that is not of `stay`, and those of no more than `longest`. The first character is
-  /// looked at only if `has_first` says so.
+  /// `most` characters, those with any that is not of `stay`, and those of no more than `longest` that are not all `counted`.
+  /// The first character is looked at only if `has_first` says so.
   struct Rest {
     Characters stay;
     Characters leave;
     int64_t most;
     int64_t longest;
     bool has_first;
+    Characters counted = {};
   };
   enum class ShapeStep { kGoesOn, kFails, kDiffers };
   /// Behind some bytes of a token.
@@ -79,12 +80,13 @@ class TokenMasks {
   const CharacterLoop& longest_loop_of(FrameIndex frame);
   int32_t room(const Group& group, const CharacterLoop& loop) const;
   int32_t longest_in(const Group& group, const CharacterLoop& loop) const;
+  Characters add_counted(const Group& group, const CharacterLoop& loop, TokenMask& mask);
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
   void walk(const Tree& tree, const Level& from, int32_t start, int max_depth, TokenMask& mask,
             std::vector<int32_t>* ends);
   void walk_all(const Level& from, int max_depth, TokenMask& mask, Ends* ends);
   std::span<const Group> groups_of(const Level& level) const;
-  uint8_t likeness(FrameIndex frame);
+  uint16_t likeness(FrameIndex frame);
   bool tells_letters_apart(const Level& level);
   void walk_shapes(const Level& from, int32_t start, int max_depth, TokenMask& mask, Ends* ends);
   ShapeStep step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth, Level& next);
@@ -108,7 +110,7 @@ class TokenMasks {
   Budget& budget_;
   std::vector<Level> levels_;         // [bytes of a token, or symbols of a shape]
   std::vector<Level> levels_within_;  // [bytes of a token]: of a shape
-  std::vector<uint8_t> likeness_;     // [frames]: what bytes it does not tell apart; 0: not known
+  std::vector<uint16_t> likeness_;    // [frames]: what bytes it does not tell apart; 0: not known
   StackSets sets_;
   std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root

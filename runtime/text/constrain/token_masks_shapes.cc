@@ -9,11 +9,12 @@ namespace soliton::constrain {
 namespace {
 
 // Bits of what bytes a frame makes the same of.
-constexpr uint8_t kIsKnown = 1;
-constexpr uint8_t kSmall = 2;
-constexpr uint8_t kCapital = 4;
-constexpr uint8_t kDigits = 8;
-constexpr uint8_t kTakesFar = 16;  // some byte that is not ASCII's
+constexpr uint16_t kIsKnown = 1;
+constexpr uint16_t kSmall = 2;
+constexpr uint16_t kCapital = 4;
+constexpr uint16_t kDigits = 8;
+constexpr uint16_t kTakesFar = 16;  // some byte that is not ASCII's
+constexpr int kFirstFar = 8;        // and the next ones: Vocabulary::far_text()
 
 /// One character of each of Vocabulary::far_text().
 const std::string& far_example(size_t index) {
@@ -40,20 +41,21 @@ std::span<const Group> TokenMasks::groups_of(const Level& level) const {
 }
 
 /// Bits as above.
-uint8_t TokenMasks::likeness(FrameIndex frame) {
+uint16_t TokenMasks::likeness(FrameIndex frame) {
   const auto index = static_cast<size_t>(frame);
   if (index >= likeness_.size()) likeness_.resize(2 * index + 1);
   if (likeness_[index] != 0) return likeness_[index];
-  uint8_t bits = kIsKnown;
+  uint16_t bits = kIsKnown;
   if (machine_.are_alike(frame, 'a', 'z')) bits |= kSmall;
   if (machine_.are_alike(frame, 'A', 'Z')) bits |= kCapital;
   if (machine_.are_alike(frame, '0', '9')) bits |= kDigits;
   if ((machine_.bytes(frame) >> 0x80).any()) bits |= kTakesFar;
+  bits |= static_cast<uint16_t>(machine_.alike_far(frame) << kFirstFar);
   return likeness_[index] = bits;
 }
 
 bool TokenMasks::tells_letters_apart(const Level& level) {
-  constexpr uint8_t kAll = kSmall | kCapital | kDigits;
+  constexpr uint16_t kAll = kSmall | kCapital | kDigits;
   const std::span<const Group> groups = groups_of(level);
   return !std::all_of(groups.begin(), groups.end(),
                       [&](const Group& group) { return (likeness(group.frame) & kAll) == kAll; });
@@ -89,7 +91,7 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
 TokenMasks::ShapeStep TokenMasks::step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth,
                                              Level& next) {
   if (symbol >= ShapeTree::kFar) return step_far(level, symbol - size_t{ShapeTree::kFar}, max_depth, next);
-  const uint8_t alike = symbol == 'a' ? kSmall : symbol == 'A' ? kCapital : symbol == '0' ? kDigits : 0;
+  const uint16_t alike = symbol == 'a' ? kSmall : symbol == 'A' ? kCapital : symbol == '0' ? kDigits : 0;
   if (alike != 0) {
     for (const Group& group : groups_of(level)) {
       if ((likeness(group.frame) & alike) == 0) return ShapeStep::kDiffers;
@@ -104,10 +106,9 @@ TokenMasks::ShapeStep TokenMasks::step_far(const Level& level, size_t index, int
   if (std::none_of(groups.begin(), groups.end(),
                    [&](const Group& group) { return (likeness(group.frame) & kTakesFar) != 0; }))
     return ShapeStep::kFails;
-  if (!is_lone(level)) return ShapeStep::kDiffers;
-  const std::optional<FrameIndex> behind = loops_.behind_far(level.lone, index);
-  if (!behind) return ShapeStep::kDiffers;
-  if (*behind == StackMachine::kNone) return ShapeStep::kFails;
+  if (std::any_of(groups.begin(), groups.end(),
+                  [&](const Group& group) { return (likeness(group.frame) >> kFirstFar >> index & 1) == 0; }))
+    return ShapeStep::kDiffers;
   Level within = level;
   for (const char byte : far_example(index)) {
     if (!step(within, static_cast<uint8_t>(byte), max_depth, next)) return ShapeStep::kFails;
