@@ -206,26 +206,33 @@ class Builder {
     }
   }
 
-  /// Sequences that end alike share states.
   void emit_codes(const CodeSet& set, int32_t from, int32_t to, bool counts) {
-    std::map<ByteSequence, int32_t> states;
-    for (const ByteSequence& bytes : utf8_sequences(set)) {
-      int32_t next = to;
-      for (size_t i = bytes.size() - 1; i > 0; --i) {
-        const ByteSequence rest(bytes.begin() + static_cast<ptrdiff_t>(i), bytes.end());
-        const auto found = states.find(rest);
-        if (found != states.end()) {
-          next = found->second;
-          continue;
-        }
-        const int32_t state = new_state();
-        link(state, bytes[i], next);
-        states.emplace(rest, state);
-        next = state;
-      }
-      link(from, bytes[0], next, counts);
-    }
+    states_of_bytes_.clear();
+    emit_bytes(utf8_sequences(set), from, to, counts);
     link_far(from, classes_of(set), to, counts);
+  }
+
+  /// One edge for those that begin alike, which are beside each other; what goes on alike shares a state.
+  void emit_bytes(const std::vector<ByteSequence>& sequences, int32_t from, int32_t to, bool counts) {
+    for (auto first = sequences.begin(); first != sequences.end();) {
+      const ByteRange range = first->front();
+      std::vector<ByteSequence> behind;
+      auto last = first;
+      for (; last != sequences.end() && last->front() == range; ++last) {
+        if (last->size() > 1) behind.emplace_back(last->begin() + 1, last->end());
+      }
+      first = last;
+      int32_t next = to;
+      if (!behind.empty()) {
+        const auto known = states_of_bytes_.find(behind);
+        next = known != states_of_bytes_.end() ? known->second : new_state();
+        if (known == states_of_bytes_.end()) {
+          emit_bytes(behind, next, to, false);
+          states_of_bytes_.emplace(std::move(behind), next);
+        }
+      }
+      link(from, range, next, counts);
+    }
   }
 
   /// Of characters that the bytes there are can write.
@@ -267,8 +274,9 @@ class Builder {
   const Grammar& grammar_;
   const std::bitset<256>& bytes_;
   Budget& budget_;
-  bool has_far_bytes_;      // all that UTF-8 has
-  std::vector<int> costs_;  // [rules]
+  bool has_far_bytes_;                                            // all that UTF-8 has
+  std::vector<int> costs_;                                        // [rules]
+  std::map<std::vector<ByteSequence>, int32_t> states_of_bytes_;  // of the set that is being emitted
   CodeSet last_set_;
   FarClasses last_classes_;  // of it
   size_t num_edges_ = 0;

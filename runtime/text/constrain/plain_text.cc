@@ -8,20 +8,19 @@
 namespace soliton::constrain {
 namespace {
 
-constexpr size_t kMostPlaces = 5'000;  // for one frame; then all are forgotten before the next one's
-constexpr size_t kBytesOfFrame = 64;   // of an entry of a hash map, about
+constexpr size_t kBytesOfFrame = 64;  // of an entry of a hash map, about
 
 }  // namespace
 
-const std::optional<PlainText::Room>& PlainText::of(FrameIndex frame) {
+const std::optional<PlainText::Room>& PlainText::of(FrameIndex frame, size_t most_places) {
   const auto known = found_.find(frame);
   if (known != found_.end()) return known->second;
   budget_.charge_bytes(kBytesOfFrame);
-  return found_.emplace(frame, find(frame)).first->second;
+  return found_.emplace(frame, find(frame, most_places)).first->second;
 }
 
 /// The place of the frame, and those that plain text leads to and no frame before has.
-std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
+std::optional<PlainText::Room> PlainText::find(FrameIndex frame, size_t most_places) {
   if (!machine_.is_plain(frame) || !takes_ascii(frame)) return std::nullopt;
   if (places_.size() > kMostPlaces) forget_from(0);
   const size_t first = places_.size();
@@ -31,12 +30,12 @@ std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
                        .first_state = static_cast<Index>(states_.size()),
                        .first_edge = static_cast<Index>(edges_.size())});
     states_.insert(states_.end(), states.begin(), states.end());
-    explore(first);
+    explore(first, most_places);
   } catch (...) {
     forget_from(first);
     throw;
   }
-  if (places_.size() - first > kMostPlaces) {
+  if (places_.size() - first > most_places) {
     forget_from(first);
     return std::nullopt;
   }
@@ -44,9 +43,9 @@ std::optional<PlainText::Room> PlainText::find(FrameIndex frame) {
   return room_behind(first);
 }
 
-void PlainText::explore(size_t first) {
+void PlainText::explore(size_t first, size_t most_places) {
   for (size_t i = first; i < places_.size(); ++i) {  // grows
-    if (places_.size() - first > kMostPlaces) return;
+    if (places_.size() - first > most_places) return;
     expand(i);
   }
   settle(first);

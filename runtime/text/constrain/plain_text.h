@@ -28,9 +28,12 @@ class PlainText {
   /// Both must outlive it.
   PlainText(StackMachine& machine, Budget& budget) : machine_(machine), budget_(budget) {}
 
-  /// Of text behind a frame. Nothing if some may not follow, or none is known to be possible for ever; and if the rule may
-  /// end or call another one behind some.
-  const std::optional<Room>& of(FrameIndex frame);
+  /// Of text behind a frame. Nothing if some may not follow, or none is known to be possible for ever; if the rule may end or
+  /// call another one behind some; and if so many sets of states are not enough to find out. What a frame is asked with first
+  /// holds.
+  const std::optional<Room>& of(FrameIndex frame, size_t most_places = kMostPlaces);
+
+  static constexpr size_t kMostPlaces = 5'000;
 
  private:
   using Index = uint32_t;
@@ -85,9 +88,9 @@ class PlainText {
     size_t size_ = 0;
   };
 
-  std::optional<Room> find(FrameIndex frame);
+  std::optional<Room> find(FrameIndex frame, size_t most_places);
   bool takes_ascii(FrameIndex frame);
-  void explore(size_t first);
+  void explore(size_t first, size_t most_places);
   void expand(size_t index);
   void add_edges(size_t index, const ByteEdge& edge);
   void add_edges(size_t index, const FarEdge& edge);

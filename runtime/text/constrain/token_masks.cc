@@ -87,11 +87,18 @@ void TokenMasks::add_plain(size_t num_characters, TokenMask& mask) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= plain[i];
 }
 
+/// A long look is worth it only where a walk through shapes does not do.
+const std::optional<PlainText::Room>& TokenMasks::plain_text_of(FrameIndex frame) {
+  constexpr size_t kFewPlaces = 100;
+  const bool walks_shapes = machine_.is_plain(frame) && !tells_letters_apart({.lone = {frame, kBottom}});
+  return plain_text_.of(frame, walks_shapes ? kFewPlaces : PlainText::kMostPlaces);
+}
+
 /// Plain characters that a group may read, up to kMostPlainCharacters: then only the other tokens have to be tried. Nothing:
 /// all have to be.
 std::optional<int32_t> TokenMasks::plain_room(const Group& group) {
   constexpr auto kMost = static_cast<int32_t>(Vocabulary::kMostPlainCharacters);
-  const std::optional<PlainText::Room>& room = plain_text_.of(group.frame);
+  const std::optional<PlainText::Room>& room = plain_text_of(group.frame);
   if (!room) return std::nullopt;
   if (!machine_.is_counted(group)) return kMost;
   const int32_t most = machine_.room(group) + machine_.characters(group.frame) - room->characters;
@@ -111,7 +118,7 @@ const CharacterLoop& TokenMasks::loop_of(const Group& group) {
 
 /// Where plain text goes on for ever, whatever the frames are, and else the one that is found.
 const CharacterLoop& TokenMasks::longest_loop_of(FrameIndex frame) {
-  const std::optional<PlainText::Room>& room = plain_text_.of(frame);
+  const std::optional<PlainText::Room>& room = plain_text_of(frame);
   if (!room) return loops_.of(frame);
   const auto known = plain_loops_.find(frame);
   if (known != plain_loops_.end()) return known->second;
@@ -156,8 +163,9 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
       return true;
     }
   }
-  constexpr int kFewCharacters = 8;  // of these, few tokens are
-  constexpr int32_t kFewTimes = 8;   // behind which little is known, what follows finds loops of its own
+  constexpr int kFewCharacters = 8;      // of these, few tokens are
+  constexpr int32_t kMostWithMany = 10;  // characters that many tokens exceed
+  constexpr int32_t kFewTimes = 8;       // behind which little is known, what follows finds loops of its own
   if (depth > 1 || loop.stay.size() < kFewCharacters) return false;
   // A count that ends a loop ends it there if all frames are equally far from the end of the rule, and else perhaps later.
   const bool is_exact = most == loop.most ? loop.is_exact : loop.are_counted && loop.is_even;
@@ -173,13 +181,35 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   budget_.charge(static_cast<int64_t>(last - first) / 8);
   if (depth == 0) {
     vocabulary_.add_consisting_of(loop.stay, most, mask);
-    if (!is_exact) rest.counted = add_counted(level.lone, loop, mask);
+    if (!is_exact && most <= kMostWithMany) rest.counted = add_counted(level.lone, loop, mask);
   } else {
     set_tokens_going_on_with(tree, loop.stay, first, last, int64_t{depth} + most, mask);
   }
   find_rest(tree, rest, first, last);
   walk_rest(tree, first, last, static_cast<size_t>(depth), max_depth, mask, ends);
   return true;
+}
+
+/// The same of a node's level: of several groups, of each by itself. False if some are left, which the level has then.
+bool TokenMasks::take_loops(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level,
+                            TokenMask& mask, std::vector<int32_t>* ends) {
+  constexpr size_t kFewGroups = 4;
+  constexpr int32_t kManyNodes = 500;  // that are worth a loop of each group
+  if (is_lone(level)) return take_loop(tree, node, end, max_depth, level, mask, ends);
+  if (end - node < kManyNodes) return false;
+  const std::span<const Group> groups = groups_of(level);
+  if (groups.size() > kFewGroups || !std::all_of(groups.begin(), groups.end(), [&](const Group& group) {
+        return machine_.is_plain(group.frame);
+      }))
+    return false;
+  const Stacks all(groups.begin(), groups.end());
+  Stacks left;
+  for (const Group& group : all) {
+    level = {.lone = group};
+    if (!take_loop(tree, node, end, max_depth, level, mask, ends)) left.push_back(group);
+  }
+  level = level_of(left);
+  return left.empty();
 }
 
 /// Takes the tokens of characters that leave the end of the rule equally far, of which a count ends exactly so many. Returns
@@ -307,14 +337,14 @@ void TokenMasks::walk_rest(const Tree& tree, size_t first, size_t last, size_t d
 const TokenMasks::Walk& TokenMasks::walk_from_root(FrameIndex frame, int max_depth) {
   // Calls and ends before the first byte are groups of their own.
   const Group alone = {frame, kBottom};
-  const bool is_plain = plain_room(alone) && plain_text_.of(frame)->height <= max_depth;
+  const bool is_plain = plain_room(alone) && plain_text_of(frame)->height <= max_depth;
   const auto walked = [&](int depth) {
     Walk found{.mask = TokenMask(vocabulary_.num_words()),
                .tree = is_plain ? &vocabulary_.rest() : &vocabulary_.tree()};
     machine_.take_reached();
     if (is_plain) {
       add_plain(Vocabulary::kMostPlainCharacters, found.mask);
-      machine_.reach(plain_text_.of(frame)->height);
+      machine_.reach(plain_text_of(frame)->height);
       walk(*found.tree, level_of({alone}), kRoot, depth, found.mask, &found.ends.nodes);
     } else {
       walk_all(level_of({alone}), depth, found.mask, &found.ends);
@@ -348,7 +378,7 @@ void TokenMasks::walk(const Tree& tree, const Level& from, int32_t start, int ma
     budget_.charge(1);
     Level& level = levels_[node.depth];
     if (!step(levels_[node.depth - size_t{1}], node.byte, max_depth, level) ||
-        (is_lone(level) && take_loop(tree, i, node.behind, max_depth, level, mask, ends))) {
+        take_loops(tree, i, node.behind, max_depth, level, mask, ends)) {
       i = node.behind;
       continue;
     }

@@ -73,9 +73,12 @@ class TokenMasks {
 
   void allow(const Group& group, TokenMask& mask);
   void add_plain(size_t num_characters, TokenMask& mask);
+  const std::optional<PlainText::Room>& plain_text_of(FrameIndex frame);
   std::optional<int32_t> plain_room(const Group& group);
   bool take_loop(const Tree& tree, int32_t node, int32_t end, int max_depth, const Level& level,
                  TokenMask& mask, std::vector<int32_t>* ends);
+  bool take_loops(const Tree& tree, int32_t node, int32_t end, int max_depth, Level& level, TokenMask& mask,
+                  std::vector<int32_t>* ends);
   const CharacterLoop& loop_of(const Group& group);
   const CharacterLoop& longest_loop_of(FrameIndex frame);
   int32_t room(const Group& group, const CharacterLoop& loop) const;

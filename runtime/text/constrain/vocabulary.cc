@@ -95,7 +95,8 @@ const std::array<CodeSet, Characters::kNumFar>& Vocabulary::far_text() {
   static const std::array<CodeSet, Characters::kNumFar> classes = [] {
     constexpr std::array<std::string_view, Characters::kNumFar - 3> kCategories = {"L", "M", "N", "P", "S"};
     std::array<CodeSet, Characters::kNumFar> sets;
-    CodeSet rest = intersection(plain_text(), {{0x80, 0xffff}});
+    CodeSet rest =
+        intersection(plain_text(), {{0x80, 0xd7ff}, {0xe000, 0xffff}});  // surrogates are in no text
     for (size_t i = 0; i < kCategories.size(); ++i) {
       const CodeSet codes = category_codes(kCategories[i]).value().most;
       sets[i] = intersection(rest, codes);
