@@ -238,6 +238,7 @@ class Builder {
   /// Of characters that the bytes there are can write.
   FarClasses classes_of(const CodeSet& set) {
     if (set != last_set_) {
+      budget_.charge(std::ssize(set));
       last_set_ = set;
       last_classes_ = far_classes(set);
       if (!has_far_bytes_) last_classes_.some |= std::exchange(last_classes_.all, 0);

@@ -220,14 +220,6 @@ void StackMachine::find_steps(FrameIndex frame) {
   frames_[static_cast<size_t>(frame)].has_all_steps = true;
 }
 
-Group StackMachine::counted_step(const Group& group, uint8_t byte, FrameIndex frame) const {
-  const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];
-  const Frame& next = frames_[static_cast<size_t>(frame)];
-  const int32_t count = group.count + (frames_[static_cast<size_t>(group.frame)].counts[byte] ? 1 : 0);
-  const bool may_be = next.characters <= counter.max - count && (!next.ends_rule || count >= counter.min);
-  return {may_be ? frame : kNone, group.below, std::min(count, kMostCounted)};
-}
-
 bool StackMachine::may_count(const Group& group, int num_characters) const {
   if (counter_of(group.below) == Automaton::kNoCounter) return false;
   const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];

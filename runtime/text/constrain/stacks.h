@@ -151,7 +151,13 @@ class StackMachine {
   };
 
   int32_t counter_of(NodeIndex node) const { return nodes_[static_cast<size_t>(node)].counter; }
-  Group counted_step(const Group& group, uint8_t byte, FrameIndex frame) const;
+  Group counted_step(const Group& group, uint8_t byte, FrameIndex frame) const {
+    const Counter& counter = automaton_.counters[static_cast<size_t>(counter_of(group.below))];
+    const Frame& next = frames_[static_cast<size_t>(frame)];
+    const int32_t count = group.count + (frames_[static_cast<size_t>(group.frame)].counts[byte] ? 1 : 0);
+    const bool may_be = next.characters <= counter.max - count && (!next.ends_rule || count >= counter.min);
+    return {may_be ? frame : kNone, group.below, std::min(count, kMostCounted)};
+  }
   FrameIndex closed_frame(std::span<const int32_t> states);
   void close(int32_t state);
   FrameIndex found_frame();

@@ -404,10 +404,9 @@ bool TokenMasks::may_end(const Level& level) const {
 /// False if the byte may not follow.
 bool TokenMasks::step(const Level& level, uint8_t byte, int max_depth, Level& next) {
   const bool keeps = max_depth == kMaxDepth;  // of another one, steps are not kept
-  next.lone = {StackMachine::kNone, kBottom};
-  next.set = StackSets::kNotKept;
+  Group stepped = {StackMachine::kNone, kBottom};
   if (is_lone(level)) {
-    const Group stepped = machine_.step(level.lone, byte);
+    stepped = machine_.step(level.lone, byte);
     if (stepped.frame == StackMachine::kNone) return false;
     const int needed = machine_.depth(level.lone.below) + machine_.height(stepped.frame);
     if (machine_.is_plain(stepped.frame) && needed <= max_depth) {
@@ -415,6 +414,10 @@ bool TokenMasks::step(const Level& level, uint8_t byte, int max_depth, Level& ne
       next.lone = stepped;
       return true;
     }
+  }
+  next.lone = {StackMachine::kNone, kBottom};
+  next.set = StackSets::kNotKept;
+  if (stepped.frame != StackMachine::kNone) {
     if (keeps) next.set = sets_.step(level.lone, byte);
     if (next.set == StackSets::kNotKept) machine_.step({level.lone}, byte, max_depth, next.stacks);
   } else if (level.set == StackSets::kNotKept) {

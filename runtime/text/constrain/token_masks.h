@@ -1,6 +1,7 @@
 // Which tokens may follow, for stacks of a grammar.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -90,6 +91,7 @@ class TokenMasks {
   void walk_all(const Level& from, int max_depth, TokenMask& mask, Ends* ends);
   std::span<const Group> groups_of(const Level& level) const;
   uint16_t likeness(FrameIndex frame);
+  uint16_t likeness_of(const Level& level);
   bool tells_letters_apart(const Level& level);
   void walk_shapes(const Level& from, int32_t start, int max_depth, TokenMask& mask, Ends* ends);
   ShapeStep step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth, Level& next);
@@ -113,6 +115,7 @@ class TokenMasks {
   Budget& budget_;
   std::vector<Level> levels_;         // [bytes of a token, or symbols of a shape]
   std::vector<Level> levels_within_;  // [bytes of a token]: of a shape
+  std::array<Level, 3> levels_far_;   // [bytes of a character]
   std::vector<uint16_t> likeness_;    // [frames]: what bytes it does not tell apart; 0: not known
   StackSets sets_;
   std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at

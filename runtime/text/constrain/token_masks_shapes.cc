@@ -13,8 +13,8 @@ constexpr uint16_t kIsKnown = 1;
 constexpr uint16_t kSmall = 2;
 constexpr uint16_t kCapital = 4;
 constexpr uint16_t kDigits = 8;
-constexpr uint16_t kTakesFar = 16;  // some byte that is not ASCII's
-constexpr int kFirstFar = 8;        // and the next ones: Vocabulary::far_text()
+constexpr uint16_t kTakesNoFar = 16;  // no byte that is not ASCII's
+constexpr int kFirstFar = 8;          // and the next ones: Vocabulary::far_text()
 
 /// One character of each of Vocabulary::far_text().
 const std::string& far_example(size_t index) {
@@ -49,16 +49,22 @@ uint16_t TokenMasks::likeness(FrameIndex frame) {
   if (machine_.are_alike(frame, 'a', 'z')) bits |= kSmall;
   if (machine_.are_alike(frame, 'A', 'Z')) bits |= kCapital;
   if (machine_.are_alike(frame, '0', '9')) bits |= kDigits;
-  if ((machine_.bytes(frame) >> 0x80).any()) bits |= kTakesFar;
+  if ((machine_.bytes(frame) >> 0x80).none()) bits |= kTakesNoFar;
   bits |= static_cast<uint16_t>(machine_.alike_far(frame) << kFirstFar);
   return likeness_[index] = bits;
 }
 
+/// Of all groups.
+uint16_t TokenMasks::likeness_of(const Level& level) {
+  if (is_lone(level)) return likeness(level.lone.frame);
+  uint16_t bits = 0xffff;
+  for (const Group& group : groups_of(level)) bits &= likeness(group.frame);
+  return bits;
+}
+
 bool TokenMasks::tells_letters_apart(const Level& level) {
   constexpr uint16_t kAll = kSmall | kCapital | kDigits;
-  const std::span<const Group> groups = groups_of(level);
-  return !std::all_of(groups.begin(), groups.end(),
-                      [&](const Group& group) { return (likeness(group.frame) & kAll) == kAll; });
+  return (likeness_of(level) & kAll) != kAll;
 }
 
 /// Tokens that go on behind a node of their shapes.
@@ -92,27 +98,21 @@ TokenMasks::ShapeStep TokenMasks::step_shape(const Level& level, ShapeTree::Symb
                                              Level& next) {
   if (symbol >= ShapeTree::kFar) return step_far(level, symbol - size_t{ShapeTree::kFar}, max_depth, next);
   const uint16_t alike = symbol == 'a' ? kSmall : symbol == 'A' ? kCapital : symbol == '0' ? kDigits : 0;
-  if (alike != 0) {
-    for (const Group& group : groups_of(level)) {
-      if ((likeness(group.frame) & alike) == 0) return ShapeStep::kDiffers;
-    }
-  }
+  if (alike != 0 && (likeness_of(level) & alike) == 0) return ShapeStep::kDiffers;
   return step(level, static_cast<uint8_t>(symbol), max_depth, next) ? ShapeStep::kGoesOn : ShapeStep::kFails;
 }
 
 /// Of a character that is not ASCII's. All of its class lead to the same if one does as here.
 TokenMasks::ShapeStep TokenMasks::step_far(const Level& level, size_t index, int max_depth, Level& next) {
-  const std::span<const Group> groups = groups_of(level);
-  if (std::none_of(groups.begin(), groups.end(),
-                   [&](const Group& group) { return (likeness(group.frame) & kTakesFar) != 0; }))
-    return ShapeStep::kFails;
-  if (std::any_of(groups.begin(), groups.end(),
-                  [&](const Group& group) { return (likeness(group.frame) >> kFirstFar >> index & 1) == 0; }))
-    return ShapeStep::kDiffers;
-  Level within = level;
-  for (const char byte : far_example(index)) {
-    if (!step(within, static_cast<uint8_t>(byte), max_depth, next)) return ShapeStep::kFails;
-    within = next;
+  const uint16_t alike = likeness_of(level);
+  if ((alike & kTakesNoFar) != 0) return ShapeStep::kFails;
+  if ((alike >> kFirstFar >> index & 1) == 0) return ShapeStep::kDiffers;
+  const std::string& bytes = far_example(index);
+  const Level* last = &level;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    Level& behind = i + 1 == bytes.size() ? next : levels_far_[i];
+    if (!step(*last, static_cast<uint8_t>(bytes[i]), max_depth, behind)) return ShapeStep::kFails;
+    last = &behind;
   }
   return ShapeStep::kGoesOn;
 }
