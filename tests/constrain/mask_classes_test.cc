@@ -127,6 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
         R"x({"type": "string", "pattern": "^[\\u0020-\\u00ff]*$"})x",
         R"x({"type": "string", "pattern": "^[a-zA-Z0-9]([a-m]|[N-Z]|[5-9]|-|é|日)*$"})x",
         R"x({"type": "string", "pattern": "^([a-z日]+::)+[^a-z]", "maxLength": 7})x",
+        R"x({"type": "string", "pattern": "^[ -!#-~]*$", "maxLength": 4})x",
+        R"x({"type": "string", "pattern": "^\\w[^\"\\\\]*$", "minLength": 2, "maxLength": 5})x",
         R"x({"type": "object", "patternProperties": {"^a": {"type": "null"}, "日": {"type": "null"}}})x"));
 
 /// Stacks behind each byte of a text, and what a set of kept ones says of them.

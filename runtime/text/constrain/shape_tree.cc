@@ -46,6 +46,22 @@ ShapeTree::ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u1
                    .behind = static_cast<int32_t>(nodes.size()) + 1,
                    .first_token = static_cast<int32_t>(places.size())});
   for (const int32_t place : places) tokens.push_back(tokens_at[static_cast<size_t>(place)]);
+  below.resize(nodes.size());
+  for (size_t i = nodes.size() - 1; i-- > 0;) {
+    below[i].deepest = std::max(below[i].deepest, nodes[i].depth);
+    if (nodes[i].above < 0) continue;
+    Below& above = below[static_cast<size_t>(nodes[i].above)];
+    above.characters |= below[i].characters;
+    above.characters.add(code_of(nodes[i].symbol));
+    above.deepest = std::max(above.deepest, below[i].deepest);
+  }
+}
+
+char32_t ShapeTree::code_of(Symbol symbol) {
+  if (symbol >= kFar) return Characters::kFar + symbol - kFar;
+  const auto byte = static_cast<uint8_t>(symbol);
+  if (Characters::is_printed(byte)) return byte;
+  return Characters::is_control(byte) ? Characters::kControls : Characters::kOdd;
 }
 
 size_t ShapeTree::bytes_above(int32_t node, std::string_view piece) const {

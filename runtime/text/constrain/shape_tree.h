@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/text/constrain/token_characters.h"
+
 namespace soliton::constrain {
 
 /// Immutable, so any number of threads may use one.
@@ -25,8 +27,14 @@ struct ShapeTree {
     int32_t behind;       // the node that follows those below this one
     int32_t first_token;  // of those that end here, up to the next node's
   };
+  /// Of what is below a node.
+  struct Below {
+    Characters characters = {};  // its symbols
+    uint8_t deepest = 0;         // symbols from the root
+  };
 
   std::vector<Node> nodes = {};      // in depth-first order; one more behind the last
+  std::vector<Below> below = {};     // [nodes]
   std::vector<int32_t> places = {};  // of tokens in Vocabulary::tree(), by the nodes and then ascending
   std::vector<int32_t> tokens = {};  // the same tokens' numbers
 
@@ -34,6 +42,8 @@ struct ShapeTree {
   /// Of the tokens at all places, and their shapes, of 1 to 255 symbols each.
   ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u16string> shapes);
 
+  /// As Characters have it.
+  static char32_t code_of(Symbol symbol);
   /// Bytes above a node, of a token that is below it or ends there.
   size_t bytes_above(int32_t node, std::string_view piece) const;
 };

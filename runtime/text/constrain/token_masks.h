@@ -92,6 +92,8 @@ class TokenMasks {
   std::span<const Group> groups_of(const Level& level) const;
   uint16_t likeness(FrameIndex frame);
   uint16_t likeness_of(const Level& level);
+  const Characters& staying(FrameIndex frame);
+  bool stays(const Group& group, int32_t node);
   bool tells_letters_apart(const Level& level);
   void walk_shapes(const Level& from, int32_t start, int max_depth, TokenMask& mask, Ends* ends);
   ShapeStep step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth, Level& next);
@@ -117,6 +119,7 @@ class TokenMasks {
   std::vector<Level> levels_within_;  // [bytes of a token]: of a shape
   std::array<Level, 3> levels_far_;   // [bytes of a character]
   std::vector<uint16_t> likeness_;    // [frames]: what bytes it does not tell apart; 0: not known
+  std::unordered_map<FrameIndex, Characters> staying_;
   StackSets sets_;
   std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root

@@ -1,6 +1,7 @@
 // Tokens by their shapes: for stacks that do not tell letters apart, what a shape leads to is found once for all its tokens.
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "runtime/text/constrain/token_masks.h"
 #include "runtime/text/tokenizer/utf8.h"
@@ -15,6 +16,11 @@ constexpr uint16_t kCapital = 4;
 constexpr uint16_t kDigits = 8;
 constexpr uint16_t kTakesNoFar = 16;  // no byte that is not ASCII's
 constexpr int kFirstFar = 8;          // and the next ones: Vocabulary::far_text()
+
+/// That a frame has to have for a symbol.
+uint16_t alike_bit(ShapeTree::Symbol symbol) {
+  return symbol == 'a' ? kSmall : symbol == 'A' ? kCapital : symbol == '0' ? kDigits : 0;
+}
 
 /// One character of each of Vocabulary::far_text().
 const std::string& far_example(size_t index) {
@@ -74,6 +80,7 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
   const size_t above = start == kRoot ? 0 : nodes[static_cast<size_t>(start)].depth;
   const int32_t end =
       start == kRoot ? static_cast<int32_t>(nodes.size() - 1) : nodes[static_cast<size_t>(start)].behind;
+  constexpr int32_t kFewNodes = 4;
   levels_[above] = from;
   for (int32_t i = start + 1; i < end;) {
     const ShapeTree::Node& node = nodes[static_cast<size_t>(i)];
@@ -82,11 +89,14 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
     Level& level = levels_[node.depth];
     const ShapeStep step = step_shape(last, node.symbol, max_depth, level);
     if (step == ShapeStep::kGoesOn) {
-      const int32_t behind = nodes[static_cast<size_t>(i) + 1].first_token;
+      const bool is_loop = is_lone(level) && level.lone.frame == last.lone.frame;
+      const bool takes_all = node.behind - i > kFewNodes && is_loop && stays(level.lone, i);
+      const int32_t next = takes_all ? node.behind : i + 1;
+      const int32_t behind = nodes[static_cast<size_t>(next)].first_token;
       for (int32_t k = node.first_token; k < behind; ++k)
         set_token(tree.tokens[static_cast<size_t>(k)], mask);
       if (ends != nullptr && may_end(level)) ends->shapes.push_back(i);
-      ++i;
+      i = next;
       continue;
     }
     if (step == ShapeStep::kDiffers) walk_shape(last, i, max_depth, mask, ends);
@@ -94,11 +104,41 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
   }
 }
 
+/// The symbols that lead a plain frame to itself.
+const Characters& TokenMasks::staying(FrameIndex frame) {
+  constexpr size_t kBytesOfEntry = 64;  // about
+  const auto known = staying_.find(frame);
+  if (known != staying_.end()) return known->second;
+  Characters characters;
+  const uint16_t alike = likeness(frame);
+  for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+    const bool is_other =
+        std::isalnum(byte) != 0 && alike_bit(byte) == 0;  // for which another letter or digit stands
+    const bool is_alike = (alike & alike_bit(byte)) == alike_bit(byte);
+    if (!is_other && is_alike && machine_.step(frame, byte) == frame) characters.add(byte);
+  }
+  for (char32_t i = 0; i < Characters::kNumFar; ++i) {
+    if ((alike >> kFirstFar >> i & 1) != 0 && machine_.step_far(frame, i) == frame)
+      characters.add(Characters::kFar + i);
+  }
+  budget_.charge_bytes(kBytesOfEntry);
+  return staying_.emplace(frame, characters).first->second;
+}
+
+/// Whether a group takes all that is below a node.
+bool TokenMasks::stays(const Group& group, int32_t node) {
+  const ShapeTree& tree = vocabulary_.shapes();
+  const ShapeTree::Below& below = tree.below[static_cast<size_t>(node)];
+  const int32_t length = below.deepest - tree.nodes[static_cast<size_t>(node)].depth;
+  return below.characters.are_in(staying(group.frame)) &&
+         (!machine_.is_counted(group) || machine_.room(group) >= length);
+}
+
 TokenMasks::ShapeStep TokenMasks::step_shape(const Level& level, ShapeTree::Symbol symbol, int max_depth,
                                              Level& next) {
   if (symbol >= ShapeTree::kFar) return step_far(level, symbol - size_t{ShapeTree::kFar}, max_depth, next);
-  const uint16_t alike = symbol == 'a' ? kSmall : symbol == 'A' ? kCapital : symbol == '0' ? kDigits : 0;
-  if (alike != 0 && (likeness_of(level) & alike) == 0) return ShapeStep::kDiffers;
+  const uint16_t needed = alike_bit(symbol);
+  if (needed != 0 && (likeness_of(level) & needed) == 0) return ShapeStep::kDiffers;
   return step(level, static_cast<uint8_t>(symbol), max_depth, next) ? ShapeStep::kGoesOn : ShapeStep::kFails;
 }
 
