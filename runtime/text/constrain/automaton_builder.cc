@@ -201,7 +201,8 @@ class Builder {
       const auto byte = static_cast<uint8_t>(text[i]);
       const int32_t next = i + 1 == text.size() ? to : new_state();
       link(from, {byte, byte}, next, counts && i == 0);
-      if (byte >= 0xc0) link_far(from, {.all = 0, .some = 0xff}, next, counts && i == 0);
+      const bool is_lead = byte >= 0xc2 && byte <= 0xf4;  // of a character beyond ASCII
+      if (is_lead) link_far(from, {.all = 0, .some = 0xff}, next, counts && i == 0);
       from = next;
     }
   }

@@ -208,8 +208,9 @@ bool TokenMasks::take_loops(const Tree& tree, int32_t node, int32_t end, int max
     level = {.lone = group};
     if (!take_loop(tree, node, end, max_depth, level, mask, ends)) left.push_back(group);
   }
+  if (left.empty()) return true;
   level = level_of(left);
-  return left.empty();
+  return false;
 }
 
 /// Takes the tokens of characters that leave the end of the rule equally far, of which a count ends exactly so many. Returns

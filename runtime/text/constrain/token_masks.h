@@ -63,7 +63,7 @@ class TokenMasks {
     bool has_first;
     Characters counted = {};
   };
-  enum class ShapeStep { kGoesOn, kFails, kDiffers };
+  enum class ShapeStep { kGoesOn, kFails, kDiffers };  // the last: from character to character
   /// Behind some bytes of a token.
   struct Level {
     Group lone = {StackMachine::kNone, kBottom};  // one that is plain; of kNone: see set
@@ -119,7 +119,7 @@ class TokenMasks {
   std::vector<Level> levels_within_;  // [bytes of a token]: of a shape
   std::array<Level, 3> levels_far_;   // [bytes of a character]
   std::vector<uint16_t> likeness_;    // [frames]: what bytes it does not tell apart; 0: not known
-  std::unordered_map<FrameIndex, Characters> staying_;
+  std::unordered_map<FrameIndex, Characters> staying_;  // symbols that lead there again
   StackSets sets_;
   std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root

@@ -9,7 +9,7 @@
 namespace soliton::constrain {
 namespace {
 
-// Bits of what bytes a frame makes the same of.
+// Bits of what a frame makes the same of.
 constexpr uint16_t kIsKnown = 1;
 constexpr uint16_t kSmall = 2;
 constexpr uint16_t kCapital = 4;
@@ -93,6 +93,7 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
       const bool takes_all = node.behind - i > kFewNodes && is_loop && stays(level.lone, i);
       const int32_t next = takes_all ? node.behind : i + 1;
       const int32_t behind = nodes[static_cast<size_t>(next)].first_token;
+      budget_.charge((behind - node.first_token) / 8);
       for (int32_t k = node.first_token; k < behind; ++k)
         set_token(tree.tokens[static_cast<size_t>(k)], mask);
       if (ends != nullptr && may_end(level)) ends->shapes.push_back(i);
@@ -112,8 +113,8 @@ const Characters& TokenMasks::staying(FrameIndex frame) {
   Characters characters;
   const uint16_t alike = likeness(frame);
   for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
-    const bool is_other =
-        std::isalnum(byte) != 0 && alike_bit(byte) == 0;  // for which another letter or digit stands
+    // Another letter or digit stands for it.
+    const bool is_other = std::isalnum(byte) != 0 && alike_bit(byte) == 0;
     const bool is_alike = (alike & alike_bit(byte)) == alike_bit(byte);
     if (!is_other && is_alike && machine_.step(frame, byte) == frame) characters.add(byte);
   }
