@@ -37,6 +37,7 @@ struct ShapeTree {
   std::vector<Below> below = {};     // [nodes]
   std::vector<int32_t> places = {};  // of tokens in Vocabulary::tree(), by the nodes and then ascending
   std::vector<int32_t> tokens = {};  // the same tokens' numbers
+  std::vector<uint8_t> common = {};  // of these: bytes that are those of the token before
 
   ShapeTree() = default;
   /// Of the tokens at all places, and their shapes, of 1 to 255 symbols each.

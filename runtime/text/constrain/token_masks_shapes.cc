@@ -168,7 +168,7 @@ void TokenMasks::walk_shape(const Level& from, int32_t node, int max_depth, Toke
   std::string_view before;  // what the last token that was looked at goes on with
   size_t known = 0;         // bytes of it that may follow
   const size_t num_ends = ends != nullptr ? ends->nodes.size() : 0;
-  for (int32_t i = nodes[static_cast<size_t>(node)].first_token; i < behind; ++i) {
+  for (int32_t i = nodes[static_cast<size_t>(node)].first_token; i < behind;) {
     const auto place = static_cast<size_t>(tree.places[static_cast<size_t>(i)]);
     const std::string_view piece = tokens.piece(place);
     const size_t above = tree.bytes_above(node, piece);
@@ -176,8 +176,7 @@ void TokenMasks::walk_shape(const Level& from, int32_t node, int max_depth, Toke
     budget_.charge(1);
     const auto common = static_cast<size_t>(
         std::mismatch(before.begin(), before.end(), bytes.begin(), bytes.end()).first - before.begin());
-    if (common > known) continue;  // the byte that may not follow is in both
-    known = before.empty() ? 0 : common;
+    known = before.empty() ? 0 : std::min(known, common);
     before = bytes;
     while (known < bytes.size() && step(levels_within_[known], static_cast<uint8_t>(bytes[known]), max_depth,
                                         levels_within_[known + 1])) {
@@ -186,6 +185,9 @@ void TokenMasks::walk_shape(const Level& from, int32_t node, int max_depth, Toke
         ends->nodes.push_back(static_cast<int32_t>(tokens.node(place, above + known)));
     }
     if (known == bytes.size()) set_token(tree.tokens[static_cast<size_t>(i)], mask);
+    do {  // over those that have the byte that may not follow
+      ++i;
+    } while (i < behind && tree.common[static_cast<size_t>(i)] > above + known);
   }
   if (ends == nullptr) return;
   const auto first_end = ends->nodes.begin() + static_cast<std::ptrdiff_t>(num_ends);

@@ -68,6 +68,11 @@ const CodeSet& Vocabulary::plain_text() {
   return codes;
 }
 
+/// At the front of both, of tokens' bytes.
+static uint8_t common_bytes(std::string_view a, std::string_view b) {
+  return static_cast<uint8_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).second - b.begin());
+}
+
 void Vocabulary::build(bool has_markers) {
   for (std::string& piece : pieces_) {
     if (piece.size() > kMaxTokenBytes) piece.clear();
@@ -87,6 +92,12 @@ void Vocabulary::build(bool has_markers) {
   std::vector<std::u16string> shapes;
   for (const int32_t token : tokens) shapes.push_back(shape_of(piece(token)));
   shapes_ = ShapeTree(tokens, shapes);
+  std::string_view last;
+  for (const int32_t token : shapes_.tokens) {
+    const std::string_view bytes = piece(token);
+    shapes_.common.push_back(common_bytes(last, bytes));
+    last = bytes;
+  }
   tree_ = tree_of(std::move(tokens));
   rest_ = tree_of(std::move(others));
 }
@@ -193,8 +204,7 @@ Vocabulary::Tree Vocabulary::tree_of(std::vector<int32_t> tokens) const {
   std::string last;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string& bytes = piece(tokens[i]);
-    const auto common = static_cast<size_t>(
-        std::mismatch(last.begin(), last.end(), bytes.begin(), bytes.end()).second - bytes.begin());
+    const size_t common = common_bytes(last, bytes);
     if (common < last.size() || bytes.size() > last.size()) close(common);
     for (size_t depth = common; depth < bytes.size(); ++depth) {
       open.push_back(tree.nodes.size());
