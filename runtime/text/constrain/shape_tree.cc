@@ -26,7 +26,8 @@ ShapeTree::ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u1
                 .num_far = 0,
                 .above = -1,
                 .behind = 0,
-                .first_token = static_cast<int32_t>(places.size())};
+                .first_token = static_cast<int32_t>(places.size()),
+                .first_word = static_cast<int32_t>(words.size())};
       if (depth > 0) {
         node.above = open.back();
         const Node& above = nodes[static_cast<size_t>(node.above)];
@@ -36,6 +37,7 @@ ShapeTree::ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u1
       nodes.push_back(node);
     }
     places.insert(places.end(), its_places.begin(), its_places.end());
+    add_words(tokens_at, its_places);
     last = shape;
   }
   close(0);
@@ -44,7 +46,8 @@ ShapeTree::ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u1
                    .num_far = 0,
                    .above = -1,
                    .behind = static_cast<int32_t>(nodes.size()) + 1,
-                   .first_token = static_cast<int32_t>(places.size())});
+                   .first_token = static_cast<int32_t>(places.size()),
+                   .first_word = static_cast<int32_t>(words.size())});
   for (const int32_t place : places) tokens.push_back(tokens_at[static_cast<size_t>(place)]);
   below.resize(nodes.size());
   for (size_t i = nodes.size() - 1; i-- > 0;) {
@@ -54,6 +57,20 @@ ShapeTree::ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u1
     above.characters |= below[i].characters;
     above.characters.add(code_of(nodes[i].symbol));
     above.deepest = std::max(above.deepest, below[i].deepest);
+  }
+}
+
+/// Of the tokens at some places.
+void ShapeTree::add_words(std::span<const int32_t> tokens_at, std::span<const int32_t> its_places) {
+  std::vector<uint32_t> its_tokens;
+  for (const int32_t place : its_places)
+    its_tokens.push_back(static_cast<uint32_t>(tokens_at[static_cast<size_t>(place)]));
+  std::sort(its_tokens.begin(), its_tokens.end());
+  const size_t first = words.size();
+  for (const uint32_t token : its_tokens) {
+    const uint32_t index = token / kMaskBits;
+    if (words.size() == first || words.back().index != index) words.push_back({index, 0});
+    words.back().bits |= uint32_t{1} << (token % kMaskBits);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/text/constrain/token_characters.h"
+#include "runtime/text/constrain/token_mask.h"
 
 namespace soliton::constrain {
 
@@ -26,6 +27,12 @@ struct ShapeTree {
     int32_t above;        // the node; negative: the root
     int32_t behind;       // the node that follows those below this one
     int32_t first_token;  // of those that end here, up to the next node's
+    int32_t first_word;   // the same in words
+  };
+  /// Tokens that are in one word of a mask.
+  struct Word {
+    uint32_t index;
+    uint32_t bits;
   };
   /// Of what is below a node.
   struct Below {
@@ -38,11 +45,13 @@ struct ShapeTree {
   std::vector<int32_t> places = {};  // of tokens in Vocabulary::tree(), by the nodes and then ascending
   std::vector<int32_t> tokens = {};  // the same tokens' numbers
   std::vector<uint8_t> common = {};  // of these: bytes that are those of the token before
+  std::vector<Word> words = {};      // the tokens of a node, and then of the next, as masks have them
 
   ShapeTree() = default;
   /// Of the tokens at all places, and their shapes, of 1 to 255 symbols each.
   ShapeTree(std::span<const int32_t> tokens_at, std::span<const std::u16string> shapes);
 
+  void add_words(std::span<const int32_t> tokens_at, std::span<const int32_t> its_places);
   /// As Characters have it.
   static char32_t code_of(Symbol symbol);
   /// Bytes above a node, of a token that is below it or ends there.

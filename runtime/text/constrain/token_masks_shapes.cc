@@ -92,10 +92,12 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
       const bool is_loop = is_lone(level) && level.lone.frame == last.lone.frame;
       const bool takes_all = node.behind - i > kFewNodes && is_loop && stays(level.lone, i);
       const int32_t next = takes_all ? node.behind : i + 1;
-      const int32_t behind = nodes[static_cast<size_t>(next)].first_token;
-      budget_.charge((behind - node.first_token) / 8);
-      for (int32_t k = node.first_token; k < behind; ++k)
-        set_token(tree.tokens[static_cast<size_t>(k)], mask);
+      const int32_t behind = nodes[static_cast<size_t>(next)].first_word;
+      budget_.charge((behind - node.first_word) / 8);
+      for (int32_t k = node.first_word; k < behind; ++k) {
+        const ShapeTree::Word& word = tree.words[static_cast<size_t>(k)];
+        mask[word.index] |= word.bits;
+      }
       if (ends != nullptr && may_end(level)) ends->shapes.push_back(i);
       i = next;
       continue;
