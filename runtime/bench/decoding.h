@@ -42,8 +42,8 @@ int count_tests(const BenchOptions& options, Engine& engine);
 DecodingResults measure_decoding(Engine& engine, const BenchOptions& options, const ReadBandwidth& bandwidth,
                                  TestProgress& progress);
 
-/// Of a step over the first tree whose rows a kernel takes, else of the last step of the first prompt, else of the token in the middle of a run at
-/// the first depth.
+/// Of a step over the first tree whose rows a kernel takes, else of the last step of the first prompt, else of the token in
+/// the middle of a run at the first depth.
 Timeline record_timeline(Engine& engine, const BenchOptions& options);
 
 std::string markdown(const Engine& engine, const DecodingResults& results);
