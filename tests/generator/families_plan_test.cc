@@ -15,8 +15,8 @@ namespace soliton {
 namespace {
 
 /// Of tests/configs. Parameters as transformers counts them, of what is text.
-/// Written down without what was published beside it: Ministral 3 of 3B and 14B, and Hunyuan. Minitron is as its makers' own
-/// configuration and converter have it, StarCoder2 as tests of others that run the published models do.
+/// Their sources: what was published, or, of Ministral 3's 3B and 14B, Granite 4.0 micro, Hunyuan, and StarCoder2, the
+/// numbers by which others' converters and tests run the published models; Minitron is as its makers' converter has it.
 struct Published {
   const char* name;
   int64_t parameters;
@@ -52,7 +52,10 @@ constexpr Published kPublished[] = {
     {"falcon3-3b", 3227655168},
     {"falcon3-7b", 7455550464},
     {"falcon3-10b", 10305653760},
+    {"phi-3-mini-4k", 3821079552},
+    {"phi-3-medium-4k", 13960238080},
     {"phi-3.5-mini", 3821079552},
+    {"phi-4", 14659507200},
     {"phi-4-mini", 3836021760},
     {"mistral-7b-v0.1", 7241732096},
     {"ministral-8b-2410", 8019808256},
@@ -60,9 +63,9 @@ constexpr Published kPublished[] = {
     {"ministral-3-8b", 8489553920},
     {"ministral-3-14b", 13506073600},
     {"mistral-small-3.1-24b", 23572403200},
-    {"hunyuan-0.5b", 463512576},
+    {"hunyuan-0.5b", 539010048},
     {"hunyuan-1.8b", 1791080448},
-    {"hunyuan-4b", 3995265024},
+    {"hunyuan-4b", 4221757440},
     {"hunyuan-7b", 7504568320},
     {"command-r-32b", 32296476672},
     {"command-r7b", 8028033024},
@@ -168,6 +171,8 @@ TEST(PublishedConfigs, SayWhatLayersDifferIn) {
   EXPECT_NEAR(phi4.rope_attention_factor, 1.190238, 1e-6);
   EXPECT_EQ(phi4.rope_long_factors[47], 47.77f);
   EXPECT_EQ(show_windows(phi4), "[0]") << "its window is wider than its context";
+  EXPECT_EQ(show_windows(facts_of("phi-3-medium-4k")), "[2047]");
+  EXPECT_EQ(show_windows(facts_of("phi-4")), "[0]");
   EXPECT_EQ(show_windows(facts_of("mistral-7b-v0.1")), "[4096]");
   EXPECT_EQ(show_windows(facts_of("ministral-8b-2410")), "[0]");
   const ModelFacts ministral = facts_of("ministral-3-8b");
