@@ -1,6 +1,7 @@
 // What a grammar may cost: steps, time and memory that run out, and those who give up; what is left goes on.
 #include "runtime/text/constrain/budget.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "constrain_testing.h"
@@ -46,6 +47,33 @@ TEST(Budget, OfAllGrammarsMemoryIsBounded) {
             "7 g: expected at most 2048 MB of sets of states of all grammars, got more: try again later");
   budgets.resize(budgets.size() - 2);  // what goes leaves room
   EXPECT_EQ(error_of(add), "no error");
+}
+
+// What masks will ask for is looked at before they do, as far as the budget goes.
+TEST(Budget, IsNotExceededByLookingAhead) {
+  std::string root = "root ::= \"!\" slow";
+  std::string rules = "\nslow ::= ([a-z]? [a-y]?){0,4096}";
+  for (int i = 0; i < 40; ++i) {
+    root += fmt::format(" | text-{}", i);
+    rules += fmt::format("\ntext-{} ::= [ -~]{{{}}} \"!\"", i, 5 + i);
+  }
+  const Grammar grammar = ebnf(root + rules);
+  const auto& vocabulary = tiny().vocabulary;
+  const auto steps_are_enough = [&](int64_t steps) {
+    return error_of([&] {
+             Budget budget("s", {.steps = steps, .steps_of_task = 0});
+             make_automaton(grammar, vocabulary->bytes(), budget);
+           }) == "no error";
+  };
+  int64_t few = 0;
+  int64_t enough = int64_t{1} << 30;
+  while (enough - few > 1) {
+    const int64_t steps = (few + enough) / 2;
+    (steps_are_enough(steps) ? enough : few) = steps;
+  }
+  ASSERT_GT(few, 0);
+  EXPECT_EQ(error_of([&] { TokenGrammar(grammar, vocabulary, {.steps = enough, .steps_of_task = 0}); }),
+            "no error");
 }
 
 TEST(Budget, OfAGrammarIsChargedWhereWorkIsDone) {

@@ -7,16 +7,15 @@
 namespace soliton::constrain {
 namespace {
 
-/// Of this thread: what others do meanwhile is no fault of the grammar.
+std::atomic<size_t> bytes_of_all = 0;
+
+}  // namespace
+
 std::chrono::nanoseconds processor_time() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
-
-std::atomic<size_t> bytes_of_all = 0;
-
-}  // namespace
 
 Budget::~Budget() {
   bytes_of_all -= num_bytes_;

@@ -21,6 +21,9 @@ struct BudgetLimits {
 
 inline constexpr size_t kMaxBytesOfAll = size_t{2} << 30;  // what all grammars of the program keep
 
+/// Of this thread: what others do meanwhile is no fault of the grammar.
+std::chrono::nanoseconds processor_time();
+
 /// Whoever waited for it has given up.
 class Cancelled : public Error {
  public:

@@ -59,25 +59,31 @@ StackSets::Step StackSets::found(const Stacks& stacks, uint8_t byte) {
 }
 
 /// Before the first one.
-void StackSets::begin_steps(Set& set) {
-  for (const Group& group : set.stacks) set.bytes |= machine_.bytes(group.frame);
-  num_bytes_ += sizeof(Steps);
-  set.next = std::make_unique<Steps>();
+StackSets::Steps StackSets::steps_of(const Stacks& stacks) const {
+  Steps steps;
+  for (const Group& group : stacks) steps.bytes |= machine_.bytes(group.frame);
+  return steps;
 }
 
 StackSets::Index StackSets::step(Index index, uint8_t byte) {
   Set& set = sets_[static_cast<size_t>(index)];
   if (set.next == nullptr) {
     if (is_full()) return found(set.stacks, byte).to;
-    begin_steps(set);
+    num_bytes_ += sizeof(Steps);
+    set.next = std::make_unique<Steps>(steps_of(set.stacks));
   }
-  if (!set.bytes[byte]) return kNone;
-  if (const Step& known = (*set.next)[byte]; known.to != kUnknown) {
+  Steps& steps = *set.next;  // stays where it is
+  if (!steps.bytes[byte]) return kNone;
+  if (const uint8_t number = steps.number[byte]; number != 0) {
+    const Step& known = steps.known[number - size_t{1}];
     machine_.reach(known.reached);
     return known.to;
   }
   const Step step = found(set.stacks, byte);  // may move sets_
-  if (step.to != kNotKept) (*sets_[static_cast<size_t>(index)].next)[byte] = step;
+  if (step.to == kNotKept || steps.known.size() == Steps::kMost) return step.to;
+  num_bytes_ += sizeof(step);
+  steps.known.push_back(step);
+  steps.number[byte] = static_cast<uint8_t>(steps.known.size());
   return step.to;
 }
 

@@ -38,17 +38,22 @@ class StackSets {
   bool may_end(Index set) const { return sets_[static_cast<size_t>(set)].may_end; }
 
  private:
-  static constexpr Index kUnknown = -3;
   /// Where it leads, and the most that a depth and a height were together: see StackMachine::take_reached().
   struct Step {
-    Index to = kUnknown;
-    int reached = 0;
+    Index to;
+    int reached;
   };
-  using Steps = std::array<Step, 256>;
+  /// By bytes. Most that may follow are never asked for.
+  struct Steps {
+    static constexpr size_t kMost = 255;
+
+    std::bitset<256> bytes = {};           // that may follow
+    std::array<uint8_t, 256> number = {};  // of each in `known`, from 1 on; 0: not yet found
+    std::vector<Step> known = {};
+  };
   struct Set {
     Stacks stacks;
     bool may_end;
-    std::bitset<256> bytes = {};       // that may follow; as `next`
     std::unique_ptr<Steps> next = {};  // none before the first step
   };
   struct GroupByte {
@@ -62,7 +67,7 @@ class StackSets {
   };
 
   bool is_full() const;
-  void begin_steps(Set& set);
+  Steps steps_of(const Stacks& stacks) const;
   Step found(const Stacks& stacks, uint8_t byte);
 
   StackMachine& machine_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <tuple>
 
 namespace soliton::constrain {
@@ -235,7 +234,9 @@ int32_t StackMachine::most_left(const Group& group) const {
   return automaton_.counters[static_cast<size_t>(counter_of(group.below))].max - group.count;
 }
 
-std::bitset<256> StackMachine::bytes(FrameIndex frame) const {
+std::bitset<256> StackMachine::bytes(FrameIndex frame) {
+  std::optional<std::bitset<256>>& known = frames_[static_cast<size_t>(frame)].bytes;
+  if (known) return *known;
   std::bitset<256> taken;
   for (const int32_t state : states(frame)) {
     for (const ByteEdge& edge : automaton_.states[static_cast<size_t>(state)].bytes) {
@@ -243,7 +244,7 @@ std::bitset<256> StackMachine::bytes(FrameIndex frame) const {
       for (int byte = edge.first; byte <= edge.last; ++byte) taken.set(static_cast<size_t>(byte));
     }
   }
-  return taken;
+  return known.emplace(taken);
 }
 
 bool StackMachine::are_alike(FrameIndex frame, uint8_t first, uint8_t last) {

@@ -12,6 +12,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -63,6 +64,8 @@ class StackMachine {
   bool may_end(const Stacks& stacks) const;
 
   const Automaton& automaton() const { return automaton_; }
+  /// Where a rule begins.
+  FrameIndex start_of_rule(size_t rule) { return closed_frame({&automaton_.starts[rule], 1}); }
   /// Of a frame, those with edges or an end, ascending.
   std::span<const int32_t> states(FrameIndex frame) const {
     return frames_[static_cast<size_t>(frame)].states;
@@ -102,7 +105,7 @@ class StackMachine {
   /// Characters that it takes to end the rule, in a grammar that counts some.
   int32_t characters(FrameIndex frame) const { return frames_[static_cast<size_t>(frame)].characters; }
   /// Those that may follow in a frame.
-  std::bitset<256> bytes(FrameIndex frame) const;
+  std::bitset<256> bytes(FrameIndex frame);
   /// Whether all bytes of a range make the same of a frame.
   bool are_alike(FrameIndex frame, uint8_t first, uint8_t last);
   /// Bit i: all of Vocabulary::far_text()[i] make the same of a frame; they come to it by plain frames.
@@ -139,9 +142,10 @@ class StackMachine {
     bool is_plain = false;
     bool has_all_steps = false;
     int32_t height = 0;
-    int32_t characters = 0;            // to the end of the rule
-    std::bitset<256> counts = {};      // bytes with which a character begins, of those in `next`
-    std::unique_ptr<Steps> next = {};  // none before the first step
+    int32_t characters = 0;                      // to the end of the rule
+    std::optional<std::bitset<256>> bytes = {};  // that may follow
+    std::bitset<256> counts = {};                // bytes with which a character begins, of those in `next`
+    std::unique_ptr<Steps> next = {};            // none before the first step
   };
   struct Node {
     int32_t state;  // where the call goes on

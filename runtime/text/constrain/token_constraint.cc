@@ -12,7 +12,16 @@ TokenGrammar::TokenGrammar(const Grammar& grammar, std::shared_ptr<const Vocabul
     : vocabulary_(std::move(vocabulary)),
       budget_(grammar.name, limits),
       machine_(grammar, make_automaton(grammar, std::move(is_cancelled)), budget_),
-      masks_(machine_, *vocabulary_, budget_) {}
+      masks_(machine_, *vocabulary_, budget_) {
+  constexpr std::chrono::milliseconds kMostAhead{10};
+  budget_.begin_task();
+  try {
+    masks_.look_ahead(kMostAhead);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const Error&) {  // a mask that needs it says so
+  }
+}
 
 Automaton TokenGrammar::make_automaton(const Grammar& grammar, std::function<bool()> is_cancelled) {
   budget_.cancel_when(std::move(is_cancelled));

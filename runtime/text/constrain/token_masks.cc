@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
 namespace soliton::constrain {
 namespace {
@@ -39,6 +40,31 @@ const TokenMask& TokenMasks::allowed(const Stacks& stacks) {
                    mask);
   forget_if_too_much(mask.size() * sizeof(mask[0]) + stacks.size() * sizeof(stacks[0]));
   return masks_.emplace(std::move(key), std::move(mask)).first->second;
+}
+
+/// Of each rule that takes many characters, or does so behind a quote; and behind the first of these.
+void TokenMasks::look_ahead(std::chrono::nanoseconds most) {
+  constexpr size_t kManyBytes = 32;
+  constexpr size_t kMostStates = 500;  // which one mask reads in no more than `most`
+  constexpr size_t kMostFrames = 100;  // whose masks are kept: see kMostBytes
+  const auto takes_many = [&](FrameIndex frame) {
+    return frame != StackMachine::kNone && machine_.num_states(frame) <= kMostStates &&
+           machine_.bytes(frame).count() >= kManyBytes;
+  };
+  const std::chrono::nanoseconds end = processor_time() + most;
+  std::unordered_set<FrameIndex> seen;
+  for (size_t rule = 0; rule < machine_.automaton().starts.size(); ++rule) {
+    const FrameIndex start = machine_.start_of_rule(rule);
+    if (start == StackMachine::kNone) continue;
+    const FrameIndex text = takes_many(start) ? start : machine_.step(start, '"');
+    if (!takes_many(text) || !seen.insert(text).second) continue;
+    walk_from_root(text, kMaxDepth);
+    for (const uint8_t byte : {'a', 'A', '0'}) {
+      const FrameIndex behind = machine_.step(text, byte);
+      if (takes_many(behind) && seen.insert(behind).second) walk_from_root(behind, kMaxDepth);
+    }
+    if (seen.size() >= kMostFrames || processor_time() >= end) return;
+  }
 }
 
 /// Makes room for something that is kept.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <span>
@@ -33,6 +34,9 @@ class TokenMasks {
         plain_text_(machine, budget),
         loops_(machine, budget) {}
 
+  /// Finds what masks where texts begin will ask for, for about so long (of this thread): of long patterns that is most of the
+  /// first mask's work. Throws what StackMachine does.
+  void look_ahead(std::chrono::nanoseconds most);
   /// The tokens whose bytes may follow. The reference holds until the next call. Throws what StackMachine does.
   const TokenMask& allowed(const Stacks& stacks);
 
@@ -119,7 +123,7 @@ class TokenMasks {
   std::vector<Level> levels_within_;  // [bytes of a token]: of a shape
   std::array<Level, 3> levels_far_;   // [bytes of a character]
   std::vector<uint16_t> likeness_;    // [frames]: what bytes it does not tell apart; 0: not known
-  std::unordered_map<FrameIndex, Characters> staying_;  // symbols that lead there again
+  std::vector<std::optional<Characters>> staying_;  // [frames]: symbols that lead there again
   StackSets sets_;
   std::vector<uint64_t> rest_;                  // a bit for each place in a tree that has to be looked at
   std::unordered_map<FrameIndex, Walk> walks_;  // from the root

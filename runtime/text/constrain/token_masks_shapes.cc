@@ -109,9 +109,12 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
 
 /// The symbols that lead a plain frame to itself.
 const Characters& TokenMasks::staying(FrameIndex frame) {
-  constexpr size_t kBytesOfEntry = 64;  // about
-  const auto known = staying_.find(frame);
-  if (known != staying_.end()) return known->second;
+  const auto index = static_cast<size_t>(frame);
+  if (index >= staying_.size()) {
+    budget_.charge_bytes((index + 1) * sizeof(staying_[0]));
+    staying_.resize(2 * index + 1);
+  }
+  if (staying_[index]) return *staying_[index];
   Characters characters;
   const uint16_t alike = likeness(frame);
   for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
@@ -124,8 +127,7 @@ const Characters& TokenMasks::staying(FrameIndex frame) {
     if ((alike >> kFirstFar >> i & 1) != 0 && machine_.step_far(frame, i) == frame)
       characters.add(Characters::kFar + i);
   }
-  budget_.charge_bytes(kBytesOfEntry);
-  return staying_.emplace(frame, characters).first->second;
+  return staying_[index].emplace(characters);
 }
 
 /// Whether a group takes all that is below a node.
