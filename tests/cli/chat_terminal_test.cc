@@ -189,7 +189,8 @@ TEST_F(ChatTerminal, RemembersAndEditsLines) {
   EXPECT_EQ(said.at(4), "a second");
 }
 
-/// Whether the answer comes that was asked for, in which something can be typed: the bar of a prompt that takes long has no "a".
+/// Whether the answer comes that was asked for, in which something can be typed. The bar of a prompt that takes long has no
+/// "a".
 bool is_answering(Terminal& terminal) {
   return terminal.wait_for("Hi\r\n") && terminal.wait_for("a");
 }
