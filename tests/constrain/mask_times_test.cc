@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <iostream>
 
@@ -16,11 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of this thread, as others share the processor.
 double milliseconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+  return static_cast<double>(processor_time().count()) * 1e-6;
 }
 
 Json quantiles(std::vector<double> values) {

@@ -45,7 +45,7 @@ const TokenMask& TokenMasks::allowed(const Stacks& stacks) {
 /// Of each rule that takes many characters, or does so behind a quote; and behind the first of these.
 void TokenMasks::look_ahead(std::chrono::nanoseconds most) {
   constexpr size_t kManyBytes = 32;
-  constexpr size_t kMostStates = 500;  // which one mask reads in no more than `most`
+  constexpr size_t kMostStates = 500;  // of more, a mask alone may take all the time
   constexpr size_t kMostFrames = 100;  // whose masks are kept: see kMostBytes
   const auto takes_many = [&](FrameIndex frame) {
     return frame != StackMachine::kNone && machine_.num_states(frame) <= kMostStates &&

@@ -111,8 +111,9 @@ void TokenMasks::walk_shapes(const Level& from, int32_t start, int max_depth, To
 const Characters& TokenMasks::staying(FrameIndex frame) {
   const auto index = static_cast<size_t>(frame);
   if (index >= staying_.size()) {
-    budget_.charge_bytes((index + 1) * sizeof(staying_[0]));
-    staying_.resize(2 * index + 1);
+    const size_t size = 2 * index + 1;
+    budget_.charge_bytes((size - staying_.size()) * sizeof(staying_[0]));
+    staying_.resize(size);
   }
   if (staying_[index]) return *staying_[index];
   Characters characters;
