@@ -88,6 +88,7 @@ requires(kFormat.type == WeightType::kE2m1) struct Gemv<kFormat> {
     SOLITON_UNROLL
     for (int first = 0; first < kBlocks; first += kTogether) {
       float products[4] = {};
+      MmaBatch batch;
       SOLITON_UNROLL
       for (int i = 0; i < kTogether && first + i < kBlocks; ++i) {
         const int block = first + i;
@@ -96,6 +97,7 @@ requires(kFormat.type == WeightType::kE2m1) struct Gemv<kFormat> {
         mma_bf16(products, spread_e2m1(codes.x), make_uint2(v.x, v.y));
         mma_bf16(products, spread_e2m1(codes.y), make_uint2(v.z, v.w));
       }
+      batch.end();
       const int own = first + lane % 4 / kBlockGroups;
       const uint32_t scales =
           load_scales(weights + (own < kBlocks ? own : first) * kBytes, lane % kBlockGroups, lane);

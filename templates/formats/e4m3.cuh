@@ -48,6 +48,7 @@ requires(kFormat.type == WeightType::kE4m3) struct Gemv<kFormat> : Gemv<WeightFo
       const int unit = at.warp * Part::kOwnUnits + own;
       const unsigned char* words = at.page + unit * Part::kSteps * kFormat.step_bytes();
       float products[kStrips][4] = {};
+      MmaBatch batch;
       SOLITON_UNROLL
       for (int step = 0; step < Part::kSteps; ++step) {
         const StepWords<kFormat> weights =
@@ -60,6 +61,7 @@ requires(kFormat.type == WeightType::kE4m3) struct Gemv<kFormat> : Gemv<WeightFo
           mma_bf16(products[strip], weights.codes(strip, 1), make_uint2(v.z, v.w));
         }
       }
+      batch.end();
       const RowScales scales = BlockScales<kFormat>(at.page, kColumns, lane, unit * kUnitColumns)
                                    .of(unit * kUnitColumns / kFormat.group);
       SOLITON_UNROLL

@@ -147,9 +147,11 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
   static SOLITON_DEVICE int32_t sum_steps(const X& x) {
     constexpr uint32_t kOnes = 0x01010101u;
     int32_t inputs[4] = {};
+    MmaBatch batch;
     SOLITON_UNROLL
     for (int step = 0; step < kCount; ++step)
       mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x(step));
+    batch.end();
     return inputs[0] + (1 << kDigitBits) * inputs[1];
   }
 
@@ -202,11 +204,13 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
         const auto own_x = [&](int step) { return is_own ? x[step] : make_uint2(0, 0); };
         const int group = (strip * Part::kSteps + first) * kHalves / kGroupSteps + i % kHalves;
         int32_t products[kStrips][4] = {};
+        MmaBatch batch;
         SOLITON_UNROLL
         for (int step = first; step < first + kScaledSteps; ++step) {
           weights[step].multiply(0, products[0], own_x(step));
           weights[step].multiply(1, products[1], own_x(step));
         }
+        batch.end();
         int32_t input = 0;
         if constexpr (kSumsInput) {
           if constexpr (kHalves > 1) {

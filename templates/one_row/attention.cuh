@@ -65,12 +65,14 @@ class AttentionState {
   SOLITON_DEVICE uint2 add_scores(const unsigned char* keys, int lane, int first_token, int first_seen,
                                   const BlockQuery<kPlan>& query) {
     float chains[2][4] = {};  // of dependent mma: two hide their latency
+    MmaBatch batch;
     SOLITON_UNROLL
     for (int i = 0; i < kKvParts * kSteps; ++i) {
       const int offset = i / kSteps * kKv.part_bytes() + i % kSteps * 2 * kCoreBytes;
       mma_f16(chains[i % 2], load_matrices<kKv.key_stride(), kCoreBytes>(keys + offset, lane),
               query_[i % kSteps]);
     }
+    batch.end();
     float scores[4];
     SOLITON_UNROLL
     for (int r = 0; r < 4; ++r) {
@@ -109,6 +111,7 @@ class AttentionState {
   }
 
   SOLITON_DEVICE void add_values(const unsigned char* values, int lane, uint2 probabilities) {
+    const MmaBatch batch;
     SOLITON_UNROLL
     for (int i = 0; i < kKvParts * kSteps; ++i) {
       mma_f16(output_[i % kSteps],

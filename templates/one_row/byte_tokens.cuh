@@ -33,12 +33,14 @@ SOLITON_DEVICE void AttentionState<kPlan>::score_bytes(const unsigned char* keys
                                                        const BlockQuery<kPlan>& query,
                                                        float (&scores)[4]) const {
   float chains[2][4] = {};
+  MmaBatch batch;
   SOLITON_UNROLL
   for (int i = 0; i < kSteps; i += 2) {
     const uint4 bytes = load_matrices<kKv.key_stride(), kCoreBytes>(keys + i * kCoreBytes, lane);
     mma_f16(chains[0], operand_of_bytes(bytes.x, bytes.y), query_[i]);
     mma_f16(chains[1], operand_of_bytes(bytes.z, bytes.w), query_[i + 1]);
   }
+  batch.end();
   SOLITON_UNROLL
   for (int r = 0; r < 4; ++r) {
     const float sum = chains[0][r] + chains[1][r];
@@ -89,6 +91,7 @@ SOLITON_DEVICE void AttentionState<kPlan>::add_byte_values(const unsigned char* 
   }
   const uint2 operand = make_uint2(transpose_8x8(pack_f16(weights[0], weights[1])),
                                    transpose_8x8(pack_f16(weights[2], weights[3])));
+  const MmaBatch batch;
   SOLITON_UNROLL
   for (int i = 0; i < kSteps; i += 2) {
     const uint4 bytes = load_matrices<kCoreBytes, 2 * kCoreBytes>(values + i * 2 * kCoreBytes, lane);

@@ -251,7 +251,7 @@ class Consumer {
       store_shared(parts + context_.lane / 4, rows.x);
       store_shared(parts + context_.lane / 4 + 8, rows.y);
     }
-    warp_arrive(&context_.barrier(BarrierId::kTileFull, slot));
+    warp_release(&context_.barrier(BarrierId::kTileFull, slot));
     ++tiles_;
   }
 
@@ -311,7 +311,7 @@ class Consumer {
   }
 
   /// Pairs with the producer's wait for page_empty.
-  SOLITON_DEVICE void release_page(int slot) { warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot)); }
+  SOLITON_DEVICE void release_page(int slot) { warp_release(&context_.barrier(BarrierId::kPageEmpty, slot)); }
 
   Context<kPlan>& context_;
   int warp_;

@@ -182,7 +182,7 @@ class Epilogue {
         sum += load_shared(context_.tile_parts(tile_.slot(), warp) + context_.lane);
       }
     }
-    warp_arrive(&context_.barrier(BarrierId::kTileEmpty, tile_.slot()));
+    warp_release(&context_.barrier(BarrierId::kTileEmpty, tile_.slot()));
     ++tiles_;
     tile_.advance();
     return sum;

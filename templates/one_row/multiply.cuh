@@ -94,6 +94,7 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, TileSums<kFormat>
     const unsigned char* weights = page_bytes(slot) + warp_ * kBlocks * kBytes;
     const unsigned char* x_slice = x() + column * kXColumnBytes +
                                    (context_.lane / 4 == 1 ? Format::kLowOffset : 0) + context_.lane % 4 * 16;
+    const MmaBatch batch;
     SOLITON_UNROLL
     for (int block = 0; block < kBlocks; ++block) {
       const uint4 values = load_shared(reinterpret_cast<const uint4*>(x_slice + block * Format::kBlockBytes));

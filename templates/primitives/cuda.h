@@ -120,6 +120,10 @@ SOLITON_DEVICE int32_t warp_sum(int32_t value) {
   return __reduce_add_sync(kAllLanes, value);
 }
 
+struct MmaBatch {
+  SOLITON_DEVICE MmaBatch() {}
+  SOLITON_DEVICE void end() {}
+};
 SOLITON_DEVICE void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "

@@ -106,6 +106,9 @@ SOLITON_DEVICE void warp_arrive(Barrier* barrier, int times = 1) {
   if (thread_index() % 32 == 0) barrier_arrive(barrier, times);
 }
 #endif
+SOLITON_DEVICE void warp_release(Barrier* barrier, int times = 1) {
+  warp_arrive(barrier, times);
+}
 SOLITON_DEVICE void barrier_arrive_expect(Barrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(bytes)

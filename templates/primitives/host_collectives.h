@@ -55,6 +55,16 @@ T shuffle_from(T value, int lane, const char* name) {
   return operand.result;
 }
 
+inline void multiply(Operation operation, const char* name, void* c, uint4 a, uint2 b) {
+  const MmaOperand operand = {c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
+  if (MmaOperand* const place = put_off(operation, name)) {
+    *place = operand;
+  } else {
+    MmaOperand own = operand;
+    collective(operation, name, &own);
+  }
+}
+
 }  // namespace emulation
 
 inline bool elect_lane() {
@@ -115,24 +125,29 @@ inline int32_t warp_sum(int32_t value) {
 /// The sum over k = 0..15 is made in that order in fp32, then added to c. The tensor core sums in another
 /// order and truncates: results differ in the last bits.
 inline void mma_bf16(float (&c)[4], uint4 a, uint2 b) {
-  emulation::MmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
-  emulation::collective(emulation::multiply_accumulate, "mma_bf16", &operand);
+  emulation::multiply(emulation::multiply_accumulate, "mma_bf16", c, a, b);
 }
 
 inline void mma_f16(float (&c)[4], uint4 a, uint2 b) {
-  emulation::MmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
-  emulation::collective(emulation::multiply_accumulate_f16, "mma_f16", &operand);
+  emulation::multiply(emulation::multiply_accumulate_f16, "mma_f16", c, a, b);
 }
 
 inline void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b) {
-  emulation::IntegerMmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
-  emulation::collective(emulation::multiply_accumulate_u8, "mma_u8_s8", &operand);
+  emulation::multiply(emulation::multiply_accumulate_u8, "mma_u8_s8", c, a, b);
 }
 
 inline void mma_s8_s8(int32_t (&c)[4], uint4 a, uint2 b) {
-  emulation::IntegerMmaOperand operand{c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
-  emulation::collective(emulation::multiply_accumulate_s8, "mma_s8_s8", &operand);
+  emulation::multiply(emulation::multiply_accumulate_s8, "mma_s8_s8", c, a, b);
 }
+
+class MmaBatch {
+ public:
+  MmaBatch() { emulation::begin_batch(); }
+  ~MmaBatch() { end(); }
+  void end() { emulation::end_batch(); }
+  MmaBatch(const MmaBatch&) = delete;
+  MmaBatch& operator=(const MmaBatch&) = delete;
+};
 
 inline uint32_t transpose_8x8(uint32_t value) {
   emulation::collective(emulation::transpose, "transpose_8x8", &value);

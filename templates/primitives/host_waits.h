@@ -19,6 +19,11 @@ inline void warp_arrive(Barrier* barrier, int times = 1) {
   warp_sync();
   if (thread_index() % 32 == 0) barrier_arrive(barrier, times);
 }
+/// Checked launches meet here too: after that one lane's clocks are those of all.
+inline void warp_release(Barrier* barrier, int times = 1) {
+  if (emulation::checking) return warp_arrive(barrier, times);
+  emulation::release_by_warp(barrier, times);
+}
 inline void barrier_arrive_expect(Barrier* barrier, int bytes) {
   emulation::arrive(barrier, bytes);
 }

@@ -36,6 +36,8 @@
 //   void mma_f16(float (&c)[4], uint4 a, uint2 b);    the same with f16 operands
 //   void mma_u8_s8(int32_t (&c)[4], uint4 a, uint2 b);   c += a b; m16n8k32, a unsigned, b signed bytes
 //   void mma_s8_s8(int32_t (&c)[4], uint4 a, uint2 b);   the same of signed bytes
+//   MmaBatch batch; ... batch.end();                  in between, or while one lives, nobody looks at the sums of these, which
+//                                                     outlive it: the emulation makes them all at its end
 //   uint32_t transpose_8x8(uint32_t value);           movmatrix.sync.aligned.m8n8.trans.b16
 //   uint4 load_matrices<kNextRows, kNextColumns>(const unsigned char* first, int lane);   ldmatrix.sync.aligned.m8n8.x4:
 //                                                     four core matrices in shared memory, of 8 rows of 16 bytes: the
@@ -89,6 +91,7 @@
 //   void barrier_init_warps(Barrier*, int warps);     for a Barrier on which warps arrive
 //   void barrier_arrive(Barrier*, int times = 1);
 //   void warp_arrive(Barrier*, int times = 1);        collective: one lane's arrivals, after all lanes' accesses
+//   void warp_release(Barrier*, int times = 1);       the same, but lanes that are ahead of others need not wait for them
 //   void barrier_arrive_expect(Barrier*, int bytes);  arrives, and adds bytes to the transaction count
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends

@@ -62,6 +62,7 @@ template <const KernelPlan& kPlan>
 template <int kTiles>
 SOLITON_DEVICE void QueryState<kPlan>::score_bytes(const unsigned char* shared, const int (&keys)[kTiles],
                                                    float (&scores)[kTiles][2][4], int lane) const {
+  MmaBatch batch;
   SOLITON_UNROLL
   for (int i = 0; i < kSteps; i += 2) {
     uint4 bytes[kTiles];
@@ -81,6 +82,7 @@ SOLITON_DEVICE void QueryState<kPlan>::score_bytes(const unsigned char* shared, 
       }
     }
   }
+  batch.end();
   SOLITON_UNROLL
   for (int t = 0; t < kTiles; ++t) {
     SOLITON_UNROLL
@@ -98,6 +100,7 @@ SOLITON_DEVICE void QueryState<kPlan>::add_byte_values(const unsigned char* shar
                                                        const int (&values)[kTiles],
                                                        const uint4 (&weights)[kTiles][kParts], int lane) {
   const unsigned char* first = shared + share() * kOutputSteps * 2 * kCoreBytes;
+  const MmaBatch batch;
   SOLITON_UNROLL
   for (int i = 0; i < kOutputSteps; i += 2) {
     SOLITON_UNROLL
@@ -134,6 +137,7 @@ SOLITON_DEVICE void QueryState<kPlan>::score_fresh(const unsigned char* keys, fl
   }
   const PairOfBytes first(e4m3_exponent(largest[0]));
   const PairOfBytes second(e4m3_exponent(largest[1]));
+  const MmaBatch batch;
   SOLITON_NO_UNROLL
   for (int i = 0; i < kSteps; ++i) {
     const uint4 k = load_pairs<kStride>(keys + i * 2 * kCoreBytes, lane);
@@ -175,6 +179,7 @@ SOLITON_DEVICE void QueryState<kPlan>::add_fresh_values(const unsigned char* val
   }
   const PairOfBytes first(e4m3_exponent(largest[0].x), e4m3_exponent(largest[0].y));
   const PairOfBytes second(e4m3_exponent(largest[1].x), e4m3_exponent(largest[1].y));
+  const MmaBatch batch;
   SOLITON_UNROLL
   for (int i = 0; i < kOutputSteps; ++i) {
     const uint4 v =

@@ -101,7 +101,7 @@ class Epilogue : public NormFactors<kPlan> {
       const int tile = run.first + (first + t) * run.stride;
       finish(at, tile, first + t, add_shared_pairs(at.phase, tile, t, take(t)), ahead[i].words);
     }
-    warp_arrive(&context_.barrier(BarrierId::kTilesEmpty));
+    warp_release(&context_.barrier(BarrierId::kTilesEmpty));
   }
 
   /// Norms what the block gave that `at` has ended, or subtracts its mean, of this CTA's tiles, and adds it to the residual

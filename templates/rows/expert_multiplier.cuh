@@ -184,6 +184,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
                                     const Blocks& blocks, const Operand& operand,
                                     float (&sums)[kRowGroups][kChains][4]) const {
     if (operand.is_empty()) return;
+    const MmaBatch batch;
     SOLITON_NO_UNROLL
     for (int block = operand.first_block; block < blocks.count; block += operand.stride) {
       const BlockOperands weight =

@@ -22,7 +22,7 @@ class InputStream {
   }
   /// Pairs with the input loader's wait for input_empty.
   SOLITON_DEVICE void release() {
-    warp_arrive(&context_.barrier(BarrierId::kInputEmpty, chunk_.slot()));
+    warp_release(&context_.barrier(BarrierId::kInputEmpty, chunk_.slot()));
     chunk_.advance();
   }
 

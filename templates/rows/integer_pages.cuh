@@ -117,6 +117,7 @@ SOLITON_DEVICE void Multiplier<kPlan>::multiply_step(const IntegerStep<kFormat>&
     for (int begin = 0; begin < kRowGroups; begin += kGroupsTogether) {
       float products[kTogether][kGroupsTogether][kParts][4] = {};
       float inputs[kGroupsTogether][4] = {};  // the sum of each row of the input: [0] and [1]
+      MmaBatch batch;
       SOLITON_UNROLL
       for (int t = 0; t < kTogether; ++t) {
         SOLITON_UNROLL
@@ -137,6 +138,7 @@ SOLITON_DEVICE void Multiplier<kPlan>::multiply_step(const IntegerStep<kFormat>&
           }
         }
       }
+      batch.end();
       SOLITON_UNROLL
       for (int t = 0; t < kTogether; ++t) {
         if constexpr (!kAhead) {

@@ -83,7 +83,7 @@ class Multiplier {
         }
       }
     }
-    warp_arrive(&context_.barrier(BarrierId::kTilesFull));
+    warp_release(&context_.barrier(BarrierId::kTilesFull));
   }
 
  protected:
@@ -137,6 +137,7 @@ class Multiplier {
                               tiles.first);
     };
     const int columns = rest < kRowsShape.chunk_columns() ? rest : kRowsShape.chunk_columns();
+    const MmaBatch batch;
     SOLITON_NO_UNROLL
     for (int block = column_warp(); block < columns / kColumnBlock; block += kColumnWarps<kPlan>)
       multiply(block);

@@ -36,7 +36,7 @@ class PageStream {
   }
   /// Of such a slot, for the others too.
   SOLITON_DEVICE void release_turn(int slot) const {
-    warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot), kWarpgroups);
+    warp_release(&context_.barrier(BarrierId::kPageEmpty, slot), kWarpgroups);
   }
   /// Where workers take slots in turn: the next one, for which `turn` tells whose it is; visit(bytes) if it is this worker's. Where
   /// every slot of the ring has one owner while a phase lasts, the others leave it, as wait_turn() has it.
@@ -47,7 +47,7 @@ class PageStream {
     if (kOwned && !is_own) return page_.advance();
     const int slot = wait();
     if (is_own) visit(bytes(slot));
-    warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot), kOwned ? kWorkers : 1);
+    warp_release(&context_.barrier(BarrierId::kPageEmpty, slot), kOwned ? kWorkers : 1);
   }
   /// The slot that wait() will return next.
   SOLITON_DEVICE int next() const { return page_.slot(); }
@@ -55,7 +55,9 @@ class PageStream {
     return context_.region(RegionId::kPages) + slot * kPlan.slot_bytes;
   }
   /// Pairs with the producer's wait for page_empty.
-  SOLITON_DEVICE void release(int slot) const { warp_arrive(&context_.barrier(BarrierId::kPageEmpty, slot)); }
+  SOLITON_DEVICE void release(int slot) const {
+    warp_release(&context_.barrier(BarrierId::kPageEmpty, slot));
+  }
 
  private:
   Context<kPlan>& context_;

@@ -78,6 +78,7 @@ class FewPairs {
     for (int i = 0; i < kGroups * kStrips * 4; ++i) products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
   }
   SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
+    const MmaBatch batch;
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n)
       mma_u8_s8(products_[n][strip], weights,
@@ -129,6 +130,7 @@ class AllPairs {
       products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
   }
   SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
+    const MmaBatch batch;
     SOLITON_UNROLL
     for (int digit = 0; digit < kPairDigits; ++digit)
       mma_u8_s8(products_[digit][strip], weights,

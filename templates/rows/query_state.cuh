@@ -99,6 +99,7 @@ class QueryState {
                                 const Variant<kPlan>& variant, const Places& places, const Position& position,
                                 int lane) {
     float scores[kTogether][2][4] = {};  // of tokens 0 .. 7 and 8 .. 15 of each tile
+    MmaBatch batch;
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
       const unsigned char* first = shared + of_kv * kKv.part_bytes();
@@ -119,10 +120,12 @@ class QueryState {
         }
       }
     }
+    batch.end();
     change(scores, variant, places, position);
     if (!tokens.all_seen) hide(tokens.seen, scores);
     uint4 weights[kTogether][kParts];
     weigh(scores, weights);
+    const MmaBatch values;
     SOLITON_NO_UNROLL
     for (int of_kv = 0; of_kv < kKvParts; ++of_kv) {
       const unsigned char* first = shared + (of_kv * kSteps + share() * kOutputSteps) * kFragmentBytes;

@@ -73,6 +73,24 @@ void Launch::arrive(Barrier* address, int bytes) {
   complete_if_due(barrier);
 }
 
+void Launch::release_by_warp(Barrier* barrier, int times) {
+  Fiber& self = scheduler_.current();
+  Warp& warp = *self.warp;
+  const size_t index = self.releases++ - warp.first_release;
+  if (index == warp.releases.size()) warp.releases.push_back({barrier, 0});
+  WarpRelease& release = warp.releases[index];
+  if (release.barrier != barrier) {
+    fail("lanes of one warp release different barriers: " + describe_thread(self) + " " +
+         name_barrier(find_barrier(barrier, "warp_release")) + ", others " +
+         name_barrier(find_barrier(release.barrier, "warp_release")));
+  }
+  if (++release.lanes < kLanes) return;
+  // Lanes come to them in order: whoever is the last here is the first of those in the queue to be complete.
+  warp.releases.pop_front();
+  ++warp.first_release;
+  for (; times > 0; --times) arrive(barrier, 0);
+}
+
 std::vector<BarrierCount> Launch::count_barriers() const {
   std::vector<BarrierCount> counts;
   for (const auto& barrier : barriers_) {

@@ -46,6 +46,15 @@ void check_access(Access access, Space space, const void* address, size_t bytes)
 void collective(Operation operation, const char* name, void* operand) {
   launch->collective(operation, name, operand);
 }
+MmaOperand* put_off(Operation operation, const char* name) {
+  return launch->put_off(operation, name);
+}
+void begin_batch() {
+  launch->begin_batch();
+}
+void end_batch() {
+  launch->end_batch();
+}
 void synchronise_cta() {
   launch->synchronise_cta();
 }
@@ -78,6 +87,9 @@ void fence_barrier_init() {
 }
 void arrive(Barrier* barrier, int bytes) {
   launch->arrive(barrier, bytes);
+}
+void release_by_warp(Barrier* barrier, int times) {
+  launch->release_by_warp(barrier, times);
 }
 bool test_barrier(Barrier* barrier, uint32_t parity) {
   return launch->test_barrier(barrier, parity);

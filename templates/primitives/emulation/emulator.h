@@ -202,11 +202,22 @@ void land_stores_before();
 /// pointers.
 using Operation = void (*)(void* const* operands);
 void collective(Operation operation, const char* name, void* operand);
+void transpose(void* const* operands);  // of uint32_t
+
+struct MmaOperand {
+  void* c;  // [4], floats or integers
+  uint32_t a[4];
+  uint32_t b[2];
+};
 void multiply_accumulate(void* const* operands);      // of MmaOperand, bf16
-void multiply_accumulate_f16(void* const* operands);  // of MmaOperand, f16
-void multiply_accumulate_u8(void* const* operands);   // of IntegerMmaOperand, a unsigned
-void multiply_accumulate_s8(void* const* operands);   // the same, a signed
-void transpose(void* const* operands);                // of uint32_t
+void multiply_accumulate_f16(void* const* operands);  // f16
+void multiply_accumulate_u8(void* const* operands);   // bytes, a unsigned
+void multiply_accumulate_s8(void* const* operands);   // bytes, a signed
+
+/// Within a batch, which makes its products when it ends, or is full: where to put the operand of the next one. Else null.
+MmaOperand* put_off(Operation operation, const char* name);
+void begin_batch();
+void end_batch();
 void synchronise_cta();
 
 void fence_device();
@@ -217,6 +228,8 @@ void fence_async_shared();
 void init_barrier(Barrier* barrier, int arrivals);
 void fence_barrier_init();
 void arrive(Barrier* barrier, int bytes);
+void release_by_warp(Barrier* barrier,
+                     int times);  // as many arrivals, once all lanes of the warp have called it
 bool test_barrier(Barrier* barrier, uint32_t parity);
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
 bool skips_wait(WaitKind kind);  // as FaultKind::kSkipWait asks
@@ -247,18 +260,6 @@ void multiply_product(void* const* operands);  // of Product
 
 void pause(const WaitSite& site);
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.
-
-struct IntegerMmaOperand {
-  int32_t* c;  // [4]
-  uint32_t a[4];
-  uint32_t b[2];
-};
-
-struct MmaOperand {
-  float* c;  // [4]
-  uint32_t a[4];
-  uint32_t b[2];
-};
 
 }  // namespace emulation
 }  // namespace soliton

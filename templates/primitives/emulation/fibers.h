@@ -4,6 +4,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "primitives/emulation/context.h"
@@ -25,9 +27,30 @@ struct Fiber : RunningThread {
   int lane = 0;  // within the warp
   FiberState state = FiberState::kReady;
   bool polls_host = false;
+  int batched = -1;              // products of the batch that it has put off; -1: it is in none
+  uint64_t releases = 0;         // of its warp, that it has come to
   uint64_t waits_since = 0;      // ordinal of the switch with which the present wait began
   WaitSite site;                 // of its last wait
   Fiber* next_waiter = nullptr;  // on the same barrier
+};
+
+/// Products that all lanes of a warp have put off, in the order in which they are made.
+struct BatchedProducts {
+  static constexpr int kMost = 32;
+  struct Entry {
+    Operation operation = nullptr;  // of the lane that came first
+    const char* name = nullptr;
+    int lanes = 0;  // that have come
+    MmaOperand operands[kLanes];
+  };
+  Entry entries[kMost];
+  bool differs = false;  // Have lanes put off different numbers of them?
+};
+
+/// Arrivals of a warp on a barrier that some lanes have not come to yet.
+struct WarpRelease {
+  Barrier* barrier = nullptr;
+  int lanes = 0;  // that have come
 };
 
 struct Warp {
@@ -41,6 +64,9 @@ struct Warp {
   Operation operation = nullptr;  // of the collective that gathers
   const char* name = nullptr;
   void* operands[kLanes] = {};
+  std::unique_ptr<BatchedProducts> batch;  // once there is any
+  std::deque<WarpRelease> releases;
+  uint64_t first_release = 0;  // the number of the first of these
 };
 
 /// Stacks of all fibers in one mapping, kept from launch to launch.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <thread>
 
 #include "primitives/emulation/report.h"
@@ -24,6 +25,24 @@ constexpr uint32_t kLandOneIn = 4;  // switches, under CopyPolicy::kRandom
 // keep each other awake for ever.
 constexpr uint32_t kPollOneIn = 128;
 constexpr auto kHostNap = std::chrono::microseconds(20);
+
+struct BatchOperand {
+  BatchedProducts* batch;
+  int count;
+};
+
+void multiply_batch(void* const* operands) {
+  const auto& [batch, count] = *static_cast<const BatchOperand*>(operands[0]);
+  for (int lane = 1; lane < kLanes; ++lane)
+    batch->differs |= static_cast<const BatchOperand*>(operands[lane])->count != count;
+  if (batch->differs) return;
+  for (BatchedProducts::Entry& entry : std::span(batch->entries, count)) {
+    void* pointers[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) pointers[lane] = &entry.operands[lane];
+    entry.operation(pointers);
+    entry.lanes = 0;
+  }
+}
 
 uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
@@ -125,10 +144,9 @@ void Launch::fail_stuck(const char* what) {
   fail(describe_waits(what, scheduler_.fibers()));
 }
 
-void Launch::fail_mixed(const char* name) {
-  const Fiber& self = scheduler_.current();
-  fail("lanes of one warp meet in different operations: " + describe_thread(self) + " in " + name +
-       ", others in " + self.warp->name);
+void Launch::fail_mixed(const char* name, const char* others) {
+  fail("lanes of one warp meet in different operations: " + describe_thread(scheduler_.current()) + " in " +
+       name + ", others in " + others);
 }
 
 void Launch::preempt_at_random() {
@@ -225,7 +243,7 @@ void Launch::collective(Operation operation, const char* name, void* operand) {
     warp.operation = operation;
     warp.name = name;
   } else if (warp.operation != operation) {
-    fail_mixed(name);
+    fail_mixed(name, warp.name);
   }
   warp.operands[self.lane] = operand;
   warp.arrived |= 1u << self.lane;
@@ -239,6 +257,44 @@ void Launch::collective(Operation operation, const char* name, void* operand) {
   ++control_.stats.collectives;
   if (checking) races_->merge_warp(self.id - self.lane);
   scheduler_.wake_warp(warp);
+}
+
+void Launch::begin_batch() {
+  Fiber& self = scheduler_.current();
+  if (self.batched >= 0) fail("a batch of products within another, by " + describe_thread(self));
+  self.batched = 0;
+}
+
+MmaOperand* Launch::put_off(Operation operation, const char* name) {
+  Fiber& self = scheduler_.current();
+  if (self.batched < 0) return nullptr;
+  maybe_preempt();
+  if (self.batched == BatchedProducts::kMost) {
+    end_batch();
+    self.batched = 0;
+  }
+  Warp& warp = *self.warp;
+  if (warp.batch == nullptr) warp.batch = std::make_unique<BatchedProducts>();
+  BatchedProducts::Entry& entry = warp.batch->entries[self.batched++];
+  if (entry.lanes++ == 0) {
+    entry.operation = operation;
+    entry.name = name;
+  } else if (entry.operation != operation) {
+    fail_mixed(name, entry.name);
+  }
+  return &entry.operands[self.lane];
+}
+
+void Launch::end_batch() {
+  Fiber& self = scheduler_.current();
+  if (self.batched > 0) {
+    BatchOperand own = {self.warp->batch.get(), self.batched};
+    collective(multiply_batch, "a batch of products", &own);
+    if (self.warp->batch->differs)
+      fail("lanes of one warp make different numbers of products in a batch, one of them " +
+           describe_thread(self));
+  }
+  self.batched = -1;
 }
 
 void Launch::synchronise_cta() {

@@ -128,6 +128,9 @@ class Launch {
 
   void check_access(Access access, Space space, const void* address, size_t bytes);
   void collective(Operation operation, const char* name, void* operand);
+  MmaOperand* put_off(Operation operation, const char* name);
+  void begin_batch();
+  void end_batch();
   void synchronise_cta();
   void fence_device();
   void fence_system();
@@ -139,6 +142,7 @@ class Launch {
   void init_barrier(Barrier* barrier, int arrivals);
   void fence_barrier_init();
   void arrive(Barrier* barrier, int bytes);
+  void release_by_warp(Barrier* barrier, int times);
   bool test_barrier(Barrier* barrier, uint32_t parity);
   void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
   bool skips_wait(WaitKind kind) const { return holds(FaultKind::kSkipWait) && kind == options_.fault.wait; }
@@ -167,7 +171,7 @@ class Launch {
   /// Ends the launch: all fibers are abandoned as they stand.
   [[noreturn]] void fail(std::string text);
   [[noreturn]] void fail_race(const Race& race);
-  [[noreturn]] void fail_mixed(const char* name);
+  [[noreturn]] void fail_mixed(const char* name, const char* others);
   [[noreturn]] void fail_no_barrier(const Barrier* barrier, const char* user);
   [[noreturn]] void fail_stuck(const char* what);
   void maybe_preempt() {

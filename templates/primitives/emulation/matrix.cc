@@ -64,7 +64,7 @@ template <class Widen>
   }
   multiply_rows(all);
   for (int lane = 0; lane < kLanes; ++lane) {
-    float* const c = static_cast<const MmaOperand*>(operands[lane])->c;
+    float* const c = static_cast<float*>(static_cast<const MmaOperand*>(operands[lane])->c);
     for (int half = 0; half < 2; ++half) {
       const auto* const sums = reinterpret_cast<const unsigned char*>(&all.sums[lane / 4 + half * 8]);
       Pair mine, sum;
@@ -113,7 +113,7 @@ template <class Byte>
 [[gnu::always_inline]] inline void multiply_bytes(void* const* operands) {
   IntegerOperands all;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const auto& own = *static_cast<const IntegerMmaOperand*>(operands[lane]);
+    const auto& own = *static_cast<const MmaOperand*>(operands[lane]);
     Byte bytes[16];
     std::memcpy(bytes, own.a, sizeof bytes);
     for (int i = 0; i < 16; ++i) all.a[lane][i] = bytes[i];
@@ -134,7 +134,7 @@ template <class Byte>
     all.sums[row + 8] = second;
   }
   for (int lane = 0; lane < kLanes; ++lane) {
-    int32_t* c = static_cast<const IntegerMmaOperand*>(operands[lane])->c;
+    auto* const c = static_cast<int32_t*>(static_cast<const MmaOperand*>(operands[lane])->c);
     for (int i = 0; i < 4; ++i) c[i] += all.sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
   }
 }
@@ -159,12 +159,12 @@ void multiply_accumulate_f16(void* const* operands) {
 namespace {
 
 /// As so many products of 8 rows: each lane's b as those of a warp have it.
-template <class Operand, class Sum, class Multiply>
+template <class Sum, class Multiply>
 void multiply_by_rows(void* const* operands, const Multiply& multiply) {
   const auto& first = *static_cast<const Product*>(operands[0]);
   const auto* b = static_cast<const unsigned char*>(first.b);
   for (int row = 0; row < first.rows; row += kColumns) {
-    Operand own[kLanes];
+    MmaOperand own[kLanes];
     void* pointers[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto& product = *static_cast<const Product*>(operands[lane]);
@@ -185,13 +185,13 @@ void multiply_by_rows(void* const* operands, const Multiply& multiply) {
 void multiply_product(void* const* operands) {
   switch (static_cast<const Product*>(operands[0])->of) {
     case ProductOf::kBf16:
-      multiply_by_rows<MmaOperand, float>(operands, multiply_bf16);
+      multiply_by_rows<float>(operands, multiply_bf16);
       break;
     case ProductOf::kF16:
-      multiply_by_rows<MmaOperand, float>(operands, multiply_f16);
+      multiply_by_rows<float>(operands, multiply_f16);
       break;
     case ProductOf::kBytes:
-      multiply_by_rows<IntegerMmaOperand, int32_t>(operands, multiply_u8);
+      multiply_by_rows<int32_t>(operands, multiply_u8);
       break;
   }
 }
