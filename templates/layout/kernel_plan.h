@@ -283,6 +283,13 @@ struct KernelPlan {
     }
     return false;
   }
+  /// Are there phases whose tiles warps finish?
+  SOLITON_HOST_DEVICE constexpr bool finishes_by_warp() const {
+    for (int i = 0; i < num_phases; ++i) {
+      if (is_finished_by_warp(phases[i].output, phases[i].column_slices)) return true;
+    }
+    return false;
+  }
   /// Do sums of a phase's tiles go through the workspace?
   SOLITON_HOST_DEVICE constexpr bool puts_sums(const Phase& phase) const {
     return warpgroups && phase.kind == PhaseKind::kMatrix &&

@@ -96,7 +96,7 @@ class DigitMultiplier {
     const int group = worker_ / kGroupWarps;
     const auto pass = [&] { stream.release_turn(stream.wait_turn(group)); };
     const int first = range.first + part.first;
-    if (first >= range.end) return pass();
+    if (Digits::kBlockSlots.least < kWarpgroups && first >= range.end) return pass();
     int32_t products[kStrips][kSums];
     ScaleWords<kFormat> made[kStrips];  // of the set whose products are being made
     Loaded next;

@@ -176,15 +176,22 @@ class Epilogue : public NormFactors<kPlan> {
     if (context_.lane == 0) add_release(context_.counter(kRoutesCounterWord), 1);
   }
 
-  /// After them.
-  SOLITON_DEVICE void end(const MatrixPhase& phase) {
+  /// After them, by what became of them.
+  SOLITON_DEVICE void end_residual() {
     if (!is_active()) return;
     SOLITON_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {
       own_row_ = i;
       constexpr int kSquares = holds_blocks(kPlan.model.norms) ? kPlan.block_squares : kPlan.squares;
-      if (phase.output == OutputKind::kResidual) this->template publish_squares<kSquares>();
-      if (phase.output == OutputKind::kLogits && team() == 0) end_choice();
+      this->template publish_squares<kSquares>();
+    }
+  }
+  SOLITON_DEVICE void end_logits() {
+    if (!is_active() || team() > 0) return;
+    SOLITON_UNROLL
+    for (int i = 0; i < kOwnRows; ++i) {
+      own_row_ = i;
+      end_choice();
     }
   }
 

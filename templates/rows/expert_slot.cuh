@@ -46,11 +46,11 @@ class ExpertSlot {
   SOLITON_DEVICE uint32_t mask(int i) const {
     return load_shared(words_ + kLayout.masks() + slot_ * kLayout.mask_words() + i);
   }
-  SOLITON_DEVICE bool has(int row) const { return (mask(row / 32) >> row % 32 & 1) != 0; }
+  SOLITON_DEVICE bool has(int row) const { return (mask(word_of(row)) >> row % 32 & 1) != 0; }
   /// How many of its rows come before this one.
   SOLITON_DEVICE int rank(int row) const {
-    int before = count_bits(mask(row / 32) & ((1u << row % 32) - 1));
-    for (int i = 0; i < row / 32; ++i) before += count_bits(mask(i));
+    int before = count_bits(mask(word_of(row)) & ((1u << row % 32) - 1));
+    for (int i = 0; i < word_of(row); ++i) before += count_bits(mask(i));
     return before;
   }
   SOLITON_DEVICE int row_of(int pair) const { return word(kLayout.pair_rows() + pair); }
@@ -59,6 +59,8 @@ class ExpertSlot {
   }
 
  private:
+  /// Of a mask that which has a row's bit.
+  static SOLITON_DEVICE int word_of(int row) { return kLayout.mask_words() == 1 ? 0 : row / 32; }
   SOLITON_DEVICE int word(int offset) const { return static_cast<int>(load_shared(words_ + offset)); }
 
   const uint32_t* words_;

@@ -31,8 +31,32 @@ class InputDigits {
 
   SOLITON_DEVICE InputDigits(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
+  /// Slots of columns that blocks have of integers: as few, and as many.
+  struct BlockSlots {
+    int least = 1 << 30;
+    int most = 0;
+  };
+  static constexpr BlockSlots block_slots() {
+    BlockSlots slots;
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      const Phase& phase = kPlan.phases[i];
+      if (phase.kind != PhaseKind::kMatrix) continue;
+      const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
+      if (!matrix.format.has_scales()) continue;
+      const int all = ceil_divide(matrix.padded_columns, kSlotColumns);
+      const int least = all / phase.column_slices;
+      const int most = ceil_divide(all, phase.column_slices);
+      slots.least = least < slots.least ? least : slots.least;
+      slots.most = most > slots.most ? most : slots.most;
+    }
+    return slots;
+  }
+  static constexpr BlockSlots kBlockSlots = block_slots();
+
   /// Is there room for those of so many slots of columns at once?
-  static SOLITON_DEVICE bool fit(int slots) { return slots <= 2 * kHalfSlots; }
+  static SOLITON_DEVICE bool fit(int slots) {
+    return kBlockSlots.most <= 2 * kHalfSlots || slots <= 2 * kHalfSlots;
+  }
 
   /// Makes those of slots `first` to end - 1 of a block's columns, from place `place` (in slots) on: this
   /// worker's part of them. While it makes some, the columns of the next are on their way.

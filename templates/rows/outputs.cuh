@@ -52,6 +52,17 @@ class Outputs : public ResidualStream<kPlan> {
     return {};
   }
 
+  /// Are there gate and up that are not experts'?
+  static SOLITON_HOST_DEVICE constexpr bool has_dense_ffn() {
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      const Phase& phase = kPlan.phases[i];
+      if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kSwiglu &&
+          kPlan.matrices[phase.matrix].experts.axis == ExpertAxis::kNone)
+        return true;
+    }
+    return false;
+  }
+
   /// What becomes of this thread's sums of a tile, number `own_tile` of the CTA's.
   SOLITON_DEVICE void finish(const MatrixInstance& at, int tile, int own_tile, Sums sums, uint4 ahead) {
     if constexpr (RowFactors<kPlan>::kIsThere) multiply_by_factors(at, tile, sums);
@@ -60,11 +71,10 @@ class Outputs : public ResidualStream<kPlan> {
         rotary(tile, with_bias(at.layer, tile, sums), ahead);
         break;
       case OutputKind::kSwiglu:
-        if (expert_axis<kPlan>(at.phase) == ExpertAxis::kRows) {
-          swiglu_of_expert(at, tile, sums);
-        } else {
-          swiglu(at, tile, sums);
+        if constexpr (!kPairs<kPlan>) {
+          if (expert_axis<kPlan>(at.phase) == ExpertAxis::kRows) return swiglu_of_expert(at, tile, sums);
         }
+        if constexpr (has_dense_ffn()) swiglu(at, tile, sums);
         break;
       case OutputKind::kResidual:
         if constexpr (OutputBiases<kPlan>::kIsThere) {

@@ -64,7 +64,7 @@ class Worker {
     }
     const TileRun run = context_.tiles(at.phase);
     const bool has_factors = kPairs<kPlan> && expert_axis<kPlan>(at.phase) == ExpertAxis::kRows;
-    epilogue_.begin(at, run, !takes_digits<kPlan>(at.phase) && !has_factors);
+    epilogue_.begin(at, run, !kShape<kPlan>.warpgroups && !has_factors);
     if constexpr (kPairs<kPlan>) {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
         pairs_.multiply(stream_, at.phase, run);
@@ -74,20 +74,18 @@ class Worker {
     }
     if constexpr (kShape<kPlan>.warpgroups) {
       multiply_block(at);
-      if (kShape<kPlan>.teams() > 1 && at.phase.output == OutputKind::kLogits) {
-        context_.meet_workers(met_);
-        epilogue_.gather_best();
-      }
     } else {
       multiply_tiles(at, run);
       mark(context_, &PhaseRecord::last);
     }
-    epilogue_.end(at.phase);
+    // All that happens once a step stands in one place: what all phases run through is not divided by it.
+    if (at.phase.output == OutputKind::kLogits) {
+      end_logits(at.phase);
+    } else if (at.phase.output == OutputKind::kResidual) {
+      epilogue_.end_residual();
+    }
     if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       if (at.phase.output == OutputKind::kRouter) epilogue_.report_routes(run);
-    }
-    if constexpr (kShape<kPlan>.row_blocks == 1) {  // else the host draws for no row
-      if (at.phase.output == OutputKind::kLogits && context_.params.sampling.rows != nullptr) draw(at.phase);
     }
     finish_phase();
     // After a phase that no CTA has begun before all had read the layer's pages, while the others end it.
@@ -190,7 +188,7 @@ class Worker {
     const auto block = [&] { return context_.block(at.phase); };
     const auto sums = [&](int first) { return PartialSums<kPlan>(context_, at.phase, block(), first); };
     const auto finishes_at_once = [&] {
-      return is_finished_by_warp(at.phase.output, at.phase.column_slices);
+      return kPlan.finishes_by_warp() && is_finished_by_warp(at.phase.output, at.phase.column_slices);
     };
     if (takes_digits<kPlan>(at.phase)) {
       const bool finds_factors = at.phase.input == InputKind::kNormed && context_.tiles(at.phase).count > 0;
@@ -200,7 +198,9 @@ class Worker {
         if (finds_factors) epilogue_.put_factors(squares, Epilogue<kPlan>::norms_input(at.phase));
       });
     } else if (at.phase.input == InputKind::kNormed) {
-      context_.meet_workers(met_);  // the norm's factors are there
+      if (context_.tiles(at.phase).count > 0)
+        epilogue_.put_factors(epilogue_.load_squares(), Epilogue<kPlan>::norms_input(at.phase));
+      context_.meet_workers(met_);
     }
     SOLITON_NO_UNROLL
     for (int first = 0; first < block().tiles.count; first += kAtOnce) {
@@ -208,11 +208,11 @@ class Worker {
       multiplier_.multiply(stream_, at.phase, block(), {first, left < kAtOnce ? left : kAtOnce}, met_,
                            [&](int tile, const auto& own) {
                              context_.cta = opaque(context_.cta);
-                             if (finishes_at_once()) {
-                               epilogue_.swiglu_of_warp(at, block().tiles, first + tile, own);
-                             } else {
-                               sums(first).put(tile, own);
+                             if constexpr (kPlan.finishes_by_warp()) {
+                               if (finishes_at_once())
+                                 return epilogue_.swiglu_of_warp(at, block().tiles, first + tile, own);
                              }
+                             sums(first).put(tile, own);
                            });
       mark(context_, &PhaseRecord::last);
       if (finishes_at_once()) continue;
@@ -224,6 +224,17 @@ class Worker {
       if (!is_shared) context_.meet_workers(met_);
       const int begin = is_shared ? 0 : first;
       epilogue_.finish_tiles(at, context_.tiles(at.phase), sums(begin), begin, first + kAtOnce);
+    }
+  }
+
+  SOLITON_DEVICE void end_logits(const MatrixPhase& phase) {
+    if constexpr (kShape<kPlan>.warpgroups && kShape<kPlan>.teams() > 1) {
+      context_.meet_workers(met_);
+      epilogue_.gather_best();
+    }
+    epilogue_.end_logits();
+    if constexpr (kShape<kPlan>.row_blocks == 1) {  // else the host draws for no row
+      if (context_.params.sampling.rows != nullptr) draw(phase);
     }
   }
 
