@@ -62,7 +62,8 @@ class Members {
   std::vector<int> rests_;
 };
 
-/// Members in order, of which there may be only so many: what is left to write from a member on, with some written.
+/// Members in order, of which there may be only so many: what is left to write from a member on, with some written. The comma
+/// is of none of those that may follow it: a text is in one state there, however many they are.
 class CountedList {
  public:
   CountedList(Grammar& grammar, JsonRules& json, std::vector<Member> members,
@@ -72,43 +73,44 @@ class CountedList {
         members_(std::move(members)),
         others_(std::move(others)),
         counts_(counts),
-        most_(counts.max >= 0 ? counts.max : std::max(counts.min, 1)) {}
-
-  Expression written() { return rule(rest_rule(0, 0)); }
-
- private:
-  Expression behind_comma(Expression part, int num_written) {
-    return num_written == 0 ? part : sequence({text(","), json_.space(), std::move(part)});
+        most_(counts.max >= 0 ? counts.max : std::max(counts.min, 1)) {
+    while (num_needed_ > 0 && !members_[num_needed_ - 1].is_required) --num_needed_;
   }
 
-  int rest_rule(size_t i, int num_written) {
-    const auto known = rests_.find({i, num_written});
-    if (known != rests_.end()) return known->second;
+  Expression written() { return or_nothing(rule(next_rule(0, 0)), 0, 0); }
+
+ private:
+  Expression behind_comma(Expression part) { return sequence({text(","), json_.space(), std::move(part)}); }
+
+  Expression or_nothing(Expression part, size_t i, int num_written) const {
+    const bool may_end = num_written >= counts_.min && i >= num_needed_;
+    return may_end ? optional(std::move(part)) : part;
+  }
+  /// A member from i on, and what is behind it.
+  int next_rule(size_t i, int num_written) {
+    const auto known = nexts_.find({i, num_written});
+    if (known != nexts_.end()) return known->second;
     const int index = grammar_.add("members");
-    rests_.emplace(std::pair(i, num_written), index);
-    Expression rest = i == members_.size() ? further(num_written) : from(i, num_written);
-    grammar_.rules[static_cast<size_t>(index)].expression = std::move(rest);
+    nexts_.emplace(std::pair(i, num_written), index);
+    Expression next = i == members_.size() ? others(num_written) : from(i, num_written);
+    grammar_.rules[static_cast<size_t>(index)].expression = std::move(next);
     return index;
   }
   Expression from(size_t i, int num_written) {
     std::vector<Expression> alternatives;
     if (counts_.max < 0 || num_written < counts_.max) {
       const int next = std::min(num_written + 1, most_);
-      alternatives.push_back(
-          sequence({behind_comma(members_[i].written, num_written), rule(rest_rule(i + 1, next))}));
+      Expression rest = or_nothing(behind_comma(rule(next_rule(i + 1, next))), i + 1, next);
+      alternatives.push_back(sequence({members_[i].written, std::move(rest)}));
     }
-    if (!members_[i].is_required) alternatives.push_back(rule(rest_rule(i + 1, num_written)));
+    if (!members_[i].is_required) alternatives.push_back(rule(next_rule(i + 1, num_written)));
     return choice(std::move(alternatives));
   }
   /// Behind all members.
-  Expression further(int num_written) {
-    const int least = std::max(0, counts_.min - num_written);
+  Expression others(int num_written) {
     const int most = counts_.max < 0 ? -1 : counts_.max - num_written;
-    if (least > (others_ ? 1 : 0)) return choice({});
-    if (!others_ || most == 0) return text("");
-    if (num_written > 0) return repeat(behind_comma(*others_, num_written), least, most);
-    Expression all = sequence({*others_, repeat(behind_comma(*others_, 1), 0, most < 0 ? -1 : most - 1)});
-    return least > 0 ? all : optional(std::move(all));
+    if (!others_ || most == 0 || counts_.min - num_written > 1) return choice({});
+    return sequence({*others_, repeat(behind_comma(*others_), 0, most < 0 ? -1 : most - 1)});
   }
 
   Grammar& grammar_;
@@ -116,8 +118,9 @@ class CountedList {
   std::vector<Member> members_;
   std::optional<Expression> others_;
   Counts counts_;
-  int most_;  // that are told apart
-  std::map<std::pair<size_t, int>, int> rests_;
+  int most_;                             // that are told apart
+  size_t num_needed_ = members_.size();  // up to the last one that is required
+  std::map<std::pair<size_t, int>, int> nexts_;
 };
 
 using Codes = std::u32string;
