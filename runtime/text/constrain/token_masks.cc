@@ -16,6 +16,11 @@ constexpr size_t kManyTogether = 64;
 // Of a vocabulary of 128k tokens a mask has 16 KB, and a walk up to 1 MB.
 constexpr size_t kMostBytes = size_t{12} << 20;
 
+/// Whether a count ends those of a loop's texts exactly that are of an even one.
+bool ends_exactly(const CharacterLoop& even, const CharacterLoop& loop) {
+  return even.most == CharacterLoop::kEndless && even.are_counted && even.stay.are_in(loop.stay);
+}
+
 }  // namespace
 
 const TokenMask& TokenMasks::allowed(const Stacks& stacks) {
@@ -133,13 +138,14 @@ std::optional<int32_t> TokenMasks::plain_room(const Group& group) {
   return std::max(0, most);
 }
 
-/// The loop that begins where a group is. Where a count may end it soon, one that this ends exactly.
+/// The loop that begins where a group is. Where a count may end it soon, and no part of it exactly, one that it ends so.
 const CharacterLoop& TokenMasks::loop_of(const Group& group) {
   const CharacterLoop& loop = longest_loop_of(group.frame);
   constexpr int32_t kLong = 6;  // characters that few tokens exceed, which are looked at one by one
   if (loop.is_even || !machine_.is_counted(group) || room(group, loop) >= std::min(loop.most, kLong))
     return loop;
-  return loops_.even_of(group.frame);
+  const CharacterLoop& even = loops_.even_of(group.frame);
+  return room(group, loop) > 0 && ends_exactly(even, loop) ? loop : even;
 }
 
 /// Where plain text goes on for ever, whatever the frames are, and else the one that is found.
@@ -205,11 +211,20 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
       static_cast<size_t>(node == kRoot ? 0 : tree.nodes[static_cast<size_t>(node)].first_token);
   const auto last = static_cast<size_t>(tree.nodes[static_cast<size_t>(end)].first_token);
   budget_.charge(static_cast<int64_t>(last - first) / 8);
-  if (depth == 0) {
-    vocabulary_.add_consisting_of(loop.stay, most, mask);
-    if (!is_exact && most <= kMostWithMany) rest.counted = add_counted(level.lone, loop, mask);
-  } else {
-    set_tokens_going_on_with(tree, loop.stay, first, last, int64_t{depth} + most, mask);
+  const auto add = [&](const Characters& characters, int64_t num_characters) {
+    if (depth == 0) {
+      vocabulary_.add_consisting_of(characters, num_characters, mask);
+    } else {
+      set_tokens_going_on_with(tree, characters, first, last, depth + num_characters, mask);
+    }
+  };
+  add(loop.stay, most);
+  if (!is_exact && most <= kMostWithMany && machine_.is_counted(level.lone)) {
+    const CharacterLoop& even = loops_.even_of(level.lone.frame);
+    if (ends_exactly(even, loop)) {
+      add(even.stay, room(level.lone, even));
+      rest.counted = even.stay;
+    }
   }
   find_rest(tree, rest, first, last);
   walk_rest(tree, first, last, static_cast<size_t>(depth), max_depth, mask, ends);
@@ -237,16 +252,6 @@ bool TokenMasks::take_loops(const Tree& tree, int32_t node, int32_t end, int max
   if (left.empty()) return true;
   level = level_of(left);
   return false;
-}
-
-/// Takes the tokens of characters that leave the end of the rule equally far, of which a count ends exactly so many. Returns
-/// these characters.
-Characters TokenMasks::add_counted(const Group& group, const CharacterLoop& loop, TokenMask& mask) {
-  if (!machine_.is_counted(group) || loop.is_even) return {};
-  const CharacterLoop& even = loops_.even_of(group.frame);
-  if (even.most != CharacterLoop::kEndless || !even.are_counted || !even.stay.are_in(loop.stay)) return {};
-  vocabulary_.add_consisting_of(even.stay, room(group, even), mask);
-  return even.stay;
 }
 
 /// Characters of a loop that a group may read at most.
@@ -284,6 +289,17 @@ size_t next_place(std::span<const uint64_t> places, size_t first, size_t last) {
   return place_of_first(left, word * kBits);
 }
 
+/// Of a word of places, those of tokens of more characters than that.
+uint64_t longer_than(const Vocabulary::Tree& tree, int64_t num_characters, size_t word) {
+  constexpr int64_t kMost = Vocabulary::kMostPlainCharacters;
+  uint64_t longer = tree.longer[static_cast<size_t>(std::min(num_characters, kMost))][word];
+  if (num_characters <= kMost) return longer;
+  for (uint64_t left = longer; left != 0; left &= left - 1) {
+    if (tree.lengths[place_of_first(left, word * kBits)] <= num_characters) longer &= ~(left & -left);
+  }
+  return longer;
+}
+
 }  // namespace
 
 /// Of the tokens from `first` to before `last` those of at most so many characters, of which all but the first are of the
@@ -306,31 +322,25 @@ void TokenMasks::set_tokens_going_on_with(const Tree& tree, const Characters& ch
 /// Finds rest_ from place `first` to before `last`.
 void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, size_t last) {
   const TokensOfCharacters& tokens = rest.has_first ? tree.whole : tree.but_first;
-  const auto most = static_cast<size_t>(std::min<int64_t>(rest.most, Vocabulary::kMostPlainCharacters));
   const bool has_longer = rest.most < static_cast<int64_t>(vocabulary_.num_characters());
   rest_.resize(tree.tokens.size() / kBits + 1);
   const TokensOfCharacters::Lists leave = tokens.lists_of(rest.leave);
   const TokensOfCharacters::Lists others = tokens.lists_of(rest.stay.others());
   const TokensOfCharacters::Lists not_counted = tokens.lists_of(rest.counted.others());
   for (size_t block = first / kBits; block * kBits < last; block += TokensOfCharacters::kWords) {
-    const TokensOfCharacters::Words leaving = TokensOfCharacters::having(leave, block);
-    std::optional<TokensOfCharacters::Words> staying;
-    std::optional<TokensOfCharacters::Words> counted;
-    for (size_t i = 0; i < leaving.size() && (block + i) * kBits < last; ++i) {
-      const size_t base = (block + i) * kBits;
-      const uint64_t places = places_within(base, first, last);
-      rest_[block + i] = leaving[i] & places;
-      if (!has_longer) continue;
-      for (uint64_t left = places & ~leaving[i] & tree.longer[most][block + i]; left != 0; left &= left - 1) {
-        if (!staying) staying = TokensOfCharacters::having_none(others, block);
-        if (!counted) counted = TokensOfCharacters::having_none(not_counted, block);
-        const int64_t length = tree.lengths[place_of_first(left, base)];
-        const uint64_t bit = left & -left;
-        const bool is_open =
-            ((*staying)[i] & bit) == 0 || (length <= rest.longest && ((*counted)[i] & bit) == 0);
-        if (length > rest.most && is_open) rest_[block + i] |= bit;
+    TokensOfCharacters::Words words = TokensOfCharacters::having(leave, block);
+    const size_t num_words = std::min(words.size(), (last - 1) / kBits + 1 - block);
+    if (has_longer) {
+      const TokensOfCharacters::Words other = TokensOfCharacters::having(others, block);
+      const TokensOfCharacters::Words open = TokensOfCharacters::having(not_counted, block);
+      for (size_t i = 0; i < num_words; ++i) {
+        const uint64_t longer = longer_than(tree, rest.most, block + i);
+        if (longer == 0) continue;
+        words[i] |= longer & (other[i] | (open[i] & ~longer_than(tree, rest.longest, block + i)));
       }
     }
+    for (size_t i = 0; i < num_words; ++i)
+      rest_[block + i] = words[i] & places_within((block + i) * kBits, first, last);
   }
 }
 

@@ -88,7 +88,6 @@ class TokenMasks {
   const CharacterLoop& longest_loop_of(FrameIndex frame);
   int32_t room(const Group& group, const CharacterLoop& loop) const;
   int32_t longest_in(const Group& group, const CharacterLoop& loop) const;
-  Characters add_counted(const Group& group, const CharacterLoop& loop, TokenMask& mask);
   const Walk& walk_from_root(FrameIndex frame, int max_depth);
   void walk(const Tree& tree, const Level& from, int32_t start, int max_depth, TokenMask& mask,
             std::vector<int32_t>* ends);
