@@ -1,4 +1,5 @@
 // Masks against a trial of every token where classes of characters beyond ASCII decide, and where text may go on for ever.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "constrain_testing.h"
@@ -186,6 +187,42 @@ TEST(StackSets, MasksAreAlikeWithoutSets) {
     EXPECT_EQ(kept.allowed(stacks), not_kept.allowed(stacks)) << byte;
     stacks = machine.step(stacks, static_cast<uint8_t>(byte));
     ASSERT_FALSE(stacks.empty()) << byte;
+  }
+}
+
+/// The least memory with which a grammar comes to the begin of its string, with and without looking ahead before that and
+/// asking for the mask there.
+size_t least_bytes(const Grammar& grammar, bool looks, bool asks) {
+  const auto vocabulary = byte_vocabulary({"ab", "a1", "1é", "日本", "Ab ", "12"});
+  const auto are_enough = [&](size_t bytes) {
+    try {
+      Budget budget("s", {.bytes = bytes});
+      StackMachine machine(grammar, make_automaton(grammar, vocabulary->bytes(), budget), budget);
+      TokenMasks masks(machine, *vocabulary, budget);
+      const Stacks stacks = machine.step(machine.start(), '"');
+      if (looks) masks.look_ahead(std::chrono::hours(1));
+      if (asks) masks.allowed(stacks);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  size_t few = 0;
+  size_t enough = BudgetLimits{}.bytes;
+  while (enough - few > 1) {
+    const size_t bytes = (few + enough) / 2;
+    (are_enough(bytes) ? enough : few) = bytes;
+  }
+  return enough;
+}
+
+// All frames, steps and loops that are found are charged.
+TEST(TokenMasks, LookingAheadLeavesNothingToFindWhereTextsBegin) {
+  for (const char* const pattern : {"[0-9]{3}x", "^[a-z0-9é]{5,8}$", "^(?!aws:).{4}"}) {
+    const Grammar grammar =
+        schema_grammar(fmt::format(R"x({{"type": "string", "pattern": "{}"}})x", pattern));
+    EXPECT_EQ(least_bytes(grammar, true, true), least_bytes(grammar, true, false)) << pattern;
+    EXPECT_GT(least_bytes(grammar, false, true), least_bytes(grammar, false, false)) << pattern;
   }
 }
 

@@ -47,7 +47,8 @@ const TokenMask& TokenMasks::allowed(const Stacks& stacks) {
   return masks_.emplace(std::move(key), std::move(mask)).first->second;
 }
 
-/// Of each rule that takes many characters, or does so behind a quote; and behind the first of these.
+/// Of each rule that takes many characters, or does so behind a quote; and behind the first of these. Where a text has to begin
+/// with one of few, as items do that are told apart by it, its loops.
 void TokenMasks::look_ahead(std::chrono::nanoseconds most) {
   constexpr size_t kManyBytes = 32;
   constexpr size_t kMostStates = 500;  // of more, a mask alone may take all the time
@@ -58,17 +59,32 @@ void TokenMasks::look_ahead(std::chrono::nanoseconds most) {
   };
   const std::chrono::nanoseconds end = processor_time() + most;
   std::unordered_set<FrameIndex> seen;
+  const auto is_new = [&](FrameIndex frame) { return takes_many(frame) && seen.insert(frame).second; };
+  std::vector<FrameIndex> few;  // that take few bytes
   for (size_t rule = 0; rule < machine_.automaton().starts.size(); ++rule) {
     const FrameIndex start = machine_.start_of_rule(rule);
     if (start == StackMachine::kNone) continue;
-    const FrameIndex text = takes_many(start) ? start : machine_.step(start, '"');
-    if (!takes_many(text) || !seen.insert(text).second) continue;
-    walk_from_root(text, kMaxDepth);
-    for (const uint8_t byte : {'a', 'A', '0'}) {
-      const FrameIndex behind = machine_.step(text, byte);
-      if (takes_many(behind) && seen.insert(behind).second) walk_from_root(behind, kMaxDepth);
+    const FrameIndex quoted = machine_.step(start, '"');
+    const FrameIndex text = takes_many(start) || quoted == StackMachine::kNone ? start : quoted;
+    if (is_new(text)) {
+      walk_from_root(text, kMaxDepth);
+      for (const uint8_t byte : {'a', 'A', '0'}) {
+        const FrameIndex behind = machine_.step(text, byte);
+        if (is_new(behind)) walk_from_root(behind, kMaxDepth);
+      }
+    } else if (takes_few({text, kBottom})) {
+      few.push_back(text);
     }
     if (seen.size() >= kMostFrames || processor_time() >= end) return;
+  }
+  for (const FrameIndex text : few) {
+    const std::bitset<256> bytes = machine_.bytes(text);
+    for (int byte = 0; byte <= 0xff; ++byte) {
+      if (!bytes[static_cast<size_t>(byte)]) continue;
+      const FrameIndex behind = machine_.step(text, static_cast<uint8_t>(byte));
+      if (is_new(behind)) longest_loop_of(behind);
+    }
+    if (processor_time() >= end) return;
   }
 }
 
