@@ -213,6 +213,7 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
   }
   constexpr int kFewCharacters = 8;      // of these, few tokens are
   constexpr int32_t kMostWithMany = 10;  // characters that many tokens exceed
+  constexpr int32_t kMostExceeded = 6;   // characters that so many tokens exceed that most are left out first
   constexpr int32_t kFewTimes = 8;       // behind which little is known, what follows finds loops of its own
   if (depth > 1 || loop.stay.size() < kFewCharacters) return false;
   // A count that ends a loop ends it there if all frames are equally far from the end of the rule, and else perhaps later.
@@ -243,6 +244,8 @@ bool TokenMasks::take_loop(const Tree& tree, int32_t node, int32_t end, int max_
     }
   }
   find_rest(tree, rest, first, last);
+  if (depth == 0 && most <= kMostExceeded && !rest.counted.empty())
+    leave_out_what_ends(tree, rest, level.lone);
   walk_rest(tree, first, last, static_cast<size_t>(depth), max_depth, mask, ends);
   return true;
 }
@@ -357,6 +360,55 @@ void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, siz
     }
     for (size_t i = 0; i < num_words; ++i)
       rest_[block + i] = words[i] & places_within((block + i) * kBits, first, last);
+  }
+}
+
+/// Bytes of a loop that a group may read behind so many others of it, within its count. Nothing: too many frames are reached.
+std::optional<std::bitset<256>> TokenMasks::behind_many(const Group& group, const Characters& stay,
+                                                        int64_t num_characters) {
+  constexpr size_t kMostGroups = 16;
+  std::bitset<256> bytes;
+  std::vector<Group> level = {group};
+  for (int64_t i = 0; i <= num_characters; ++i) {
+    std::vector<Group> next;
+    bytes.reset();
+    for (const Group& at : level) {
+      budget_.charge(Characters::kNumCodes);
+      for (uint8_t byte = ' '; byte < 0x7f; ++byte) {
+        if (!stay.has(byte)) continue;
+        const Group behind = machine_.step(at, byte);
+        if (behind.frame == StackMachine::kNone) continue;
+        bytes.set(byte);
+        if (next.empty() || next.back() != behind) next.push_back(behind);
+      }
+    }
+    std::sort(next.begin(), next.end());
+    next.erase(std::unique(next.begin(), next.end()), next.end());
+    if (next.size() > kMostGroups) return std::nullopt;
+    level = std::move(next);
+  }
+  return bytes;
+}
+
+/// Takes tokens out of rest_ that have only characters of the loop, the first ones of ASCII, and behind `most` one that no
+/// text has there.
+void TokenMasks::leave_out_what_ends(const Tree& tree, const Rest& rest, const Group& group) {
+  const std::optional<std::bitset<256>> may_stand = behind_many(group, rest.stay, rest.most);
+  if (!may_stand) return;
+  const auto at = static_cast<size_t>(rest.most);
+  const TokensOfCharacters::Lists others = tree.whole.lists_of(rest.stay.others());
+  for (size_t block = 0; block < rest_.size(); block += TokensOfCharacters::kWords) {
+    const TokensOfCharacters::Words staying = TokensOfCharacters::having_none(others, block);
+    for (size_t i = 0; i < staying.size() && block + i < rest_.size(); ++i) {
+      for (uint64_t left = rest_[block + i] & staying[i]; left != 0; left &= left - 1) {
+        const std::string_view piece = tree.piece(place_of_first(left, (block + i) * kBits));
+        if (may_stand->test(static_cast<uint8_t>(piece[at]))) continue;
+        const std::string_view begin = piece.substr(0, at + 1);
+        const bool is_ascii = std::all_of(begin.begin(), begin.end(),
+                                          [](char byte) { return static_cast<uint8_t>(byte) < 0x80; });
+        if (is_ascii) rest_[block + i] &= ~(left & -left);
+      }
+    }
   }
 }
 

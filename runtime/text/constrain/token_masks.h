@@ -113,6 +113,9 @@ class TokenMasks {
   static void set_tokens_going_on_with(const Tree& tree, const Characters& characters, size_t first,
                                        size_t last, int64_t most, TokenMask& mask);
   void find_rest(const Tree& tree, const Rest& rest, size_t first, size_t last);
+  std::optional<std::bitset<256>> behind_many(const Group& group, const Characters& stay,
+                                              int64_t num_characters);
+  void leave_out_what_ends(const Tree& tree, const Rest& rest, const Group& group);
   void forget_if_too_much(size_t num_bytes);
 
   StackMachine& machine_;
