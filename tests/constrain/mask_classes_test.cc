@@ -130,6 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
         R"x({"type": "string", "pattern": "^([a-z日]+::)+[^a-z]", "maxLength": 7})x",
         R"x({"type": "string", "pattern": "^[ -!#-~]*$", "maxLength": 4})x",
         R"x({"type": "string", "pattern": "^\\w[^\"\\\\]*$", "minLength": 2, "maxLength": 5})x",
+        R"x({"type": "string", "pattern": "ar", "maxLength": 8})x",
+        R"x({"type": "string", "pattern": "(ar|r.b)[a-c]", "maxLength": 9})x",
         R"x({"type": "object", "patternProperties": {"^a": {"type": "null"}, "日": {"type": "null"}}})x"));
 
 /// Stacks behind each byte of a text, and what a set of kept ones says of them.
@@ -241,7 +243,9 @@ g ::= "awx"+)x",
 text ::= [^日\n]*)x",
         R"x(root ::= (word | "ab" ending)*
 word ::= [a-z]+ | [A-Z日] [a-z]*
-ending ::= [0-9] | "b" word | [é-ÿ])x"}) {
+ending ::= [0-9] | "b" word | [é-ÿ])x",
+        R"x(root ::= ([a-z\n日] | "ar" [a-q\n]){0,5} "r"?)x",
+        R"x(root ::= [a-z\n]{0,4} "ar" [a-z\n]{0,4})x"}) {
     for (uint32_t seed = 1; seed <= 2; ++seed) expect_masks_by_trial(ebnf(grammar), seed);
   }
 }

@@ -363,7 +363,17 @@ void TokenMasks::find_rest(const Tree& tree, const Rest& rest, size_t first, siz
   }
 }
 
-/// Bytes of a loop that a group may read behind so many others of it, within its count. Nothing: too many frames are reached.
+namespace {
+
+/// Is it printable ASCII? Of a loop's characters those that behind_many() looks at.
+bool is_printable(char byte) {
+  return byte >= ' ' && byte < 0x7f;
+}
+
+}  // namespace
+
+/// Printable bytes of a loop that a group may read behind so many others of it, within its count. Nothing: too many frames are
+/// reached.
 std::optional<std::bitset<256>> TokenMasks::behind_many(const Group& group, const Characters& stay,
                                                         int64_t num_characters) {
   constexpr size_t kMostGroups = 16;
@@ -390,8 +400,8 @@ std::optional<std::bitset<256>> TokenMasks::behind_many(const Group& group, cons
   return bytes;
 }
 
-/// Takes tokens out of rest_ that have only characters of the loop, the first ones of ASCII, and behind `most` one that no
-/// text has there.
+/// Takes tokens out of rest_ that have only characters of the loop, the first ones printable, and behind `most` of these one that
+/// no text has there.
 void TokenMasks::leave_out_what_ends(const Tree& tree, const Rest& rest, const Group& group) {
   const std::optional<std::bitset<256>> may_stand = behind_many(group, rest.stay, rest.most);
   if (!may_stand) return;
@@ -402,11 +412,9 @@ void TokenMasks::leave_out_what_ends(const Tree& tree, const Rest& rest, const G
     for (size_t i = 0; i < staying.size() && block + i < rest_.size(); ++i) {
       for (uint64_t left = rest_[block + i] & staying[i]; left != 0; left &= left - 1) {
         const std::string_view piece = tree.piece(place_of_first(left, (block + i) * kBits));
-        if (may_stand->test(static_cast<uint8_t>(piece[at]))) continue;
+        if (piece.size() <= at || may_stand->test(static_cast<uint8_t>(piece[at]))) continue;
         const std::string_view begin = piece.substr(0, at + 1);
-        const bool is_ascii = std::all_of(begin.begin(), begin.end(),
-                                          [](char byte) { return static_cast<uint8_t>(byte) < 0x80; });
-        if (is_ascii) rest_[block + i] &= ~(left & -left);
+        if (std::all_of(begin.begin(), begin.end(), is_printable)) rest_[block + i] &= ~(left & -left);
       }
     }
   }
