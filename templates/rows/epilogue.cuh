@@ -52,7 +52,7 @@ class Epilogue : public NormFactors<kPlan> {
     return true;
   }
 
-  /// Before the tiles of a phase. Where its input becomes digits the worker finds the factors meanwhile.
+  /// Before the tiles of a phase. Unless it `finds_factors` of the norm, the worker does.
   SOLITON_DEVICE void begin(const MatrixInstance& at, const TileRun& run, bool finds_factors) {
     if (at.phase.output == OutputKind::kRotary) prefetch_biases(at.layer, run);
     if constexpr (OutputBiases<kPlan>::kIsThere)
