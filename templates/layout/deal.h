@@ -65,6 +65,10 @@ SOLITON_HOST_DEVICE constexpr int slice_begin(int padded, int chunk, int num_sli
   const int column = of_slices(ceil_divide(padded, chunk) * slice, num_slices) * chunk;
   return column < padded ? column : padded;
 }
+SOLITON_HOST_DEVICE constexpr int slice_chunks(int padded, int chunk, int num_slices, int slice) {
+  return (slice_begin(padded, chunk, num_slices, slice + 1) - slice_begin(padded, chunk, num_slices, slice)) /
+         chunk;
+}
 
 /// Query heads that one attention unit handles: they are four columns of one mma, the other four being the
 /// low-order parts of the same values.

@@ -172,7 +172,7 @@ SOLITON_DEVICE void walk(Role& role) {
       walk_attention<kPlan, Order::kFirstOther>(role, kEven ? i / kPerLayer : matrix(i).layer);
   };
   // Where its code stands. Of several rows behind what matrix phases run through again and again: for code behind a jump that
-  // far all wait. One row of 4 bits takes 2% longer so.
+  // far all wait. One row of 4 bits takes up to 2% longer so.
   constexpr bool kAttendsLast = kPlan.rows > 1;
   while (role.begin_step()) {
     for (int i = 0; i <= kLast; ++i) {

@@ -56,12 +56,11 @@ T shuffle_from(T value, int lane, const char* name) {
 }
 
 inline void multiply(Operation operation, const char* name, void* c, uint4 a, uint2 b) {
-  const MmaOperand operand = {c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
+  MmaOperand operand = {c, {a.x, a.y, a.z, a.w}, {b.x, b.y}};
   if (MmaOperand* const place = put_off(operation, name)) {
     *place = operand;
   } else {
-    MmaOperand own = operand;
-    collective(operation, name, &own);
+    collective(operation, name, &operand);
   }
 }
 

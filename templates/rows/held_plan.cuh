@@ -128,8 +128,7 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
     const int count =
         matrix.output == OutputKind::kLogits && params.skips_choice != 0 ? 0 : block.tiles.count;
     const int first_column = slice_begin(matrix.padded, chunk, slices, block.slice);
-    const int num_chunks =
-        (slice_begin(matrix.padded, chunk, slices, block.slice + 1) - first_column) / chunk;
+    const int num_chunks = slice_chunks(matrix.padded, chunk, slices, block.slice);
     const auto both = [](int low, int high) { return static_cast<uint32_t>(low | high << 16); };
     HeldBlock* held_block = held_blocks() + matrix.number;
     store_shared(&held_block->tiles, both(block.tiles.first, count));

@@ -43,11 +43,11 @@ class InputDigits {
       if (phase.kind != PhaseKind::kMatrix) continue;
       const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
       if (!matrix.format.has_scales()) continue;
-      const int all = ceil_divide(matrix.padded_columns, kSlotColumns);
-      const int least = all / phase.column_slices;
-      const int most = ceil_divide(all, phase.column_slices);
-      slots.least = least < slots.least ? least : slots.least;
-      slots.most = most > slots.most ? most : slots.most;
+      for (int slice = 0; slice < phase.column_slices; ++slice) {
+        const int own = slice_chunks(matrix.padded_columns, kSlotColumns, phase.column_slices, slice);
+        slots.least = own < slots.least ? own : slots.least;
+        slots.most = own > slots.most ? own : slots.most;
+      }
     }
     return slots;
   }

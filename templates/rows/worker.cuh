@@ -208,11 +208,11 @@ class Worker {
       multiplier_.multiply(stream_, at.phase, block(), {first, left < kAtOnce ? left : kAtOnce}, met_,
                            [&](int tile, const auto& own) {
                              context_.cta = opaque(context_.cta);
-                             if constexpr (kPlan.finishes_by_warp()) {
-                               if (finishes_at_once())
-                                 return epilogue_.swiglu_of_warp(at, block().tiles, first + tile, own);
+                             if (finishes_at_once()) {
+                               epilogue_.swiglu_of_warp(at, block().tiles, first + tile, own);
+                             } else {
+                               sums(first).put(tile, own);
                              }
-                             sums(first).put(tile, own);
                            });
       mark(context_, &PhaseRecord::last);
       if (finishes_at_once()) continue;

@@ -2,12 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "emulation/emulator_testing.h"
+#include "primitives/emulation/fibers.h"
 
 namespace soliton {
 namespace {
 
-constexpr int kLanes = 32;
-constexpr int kProducts = 75;  // more than a batch holds, and then some
+using emulation::kLanes;
+
+constexpr int kMost = emulation::BatchedProducts::kMost;
+constexpr int kProducts = 2 * kMost + 11;  // more than a batch holds, and then some
 
 uint4 operand_a(int lane, int product) {
   return make_uint4(float_to_bf16(0.5f * static_cast<float>(lane - product)), 0,
@@ -57,7 +60,7 @@ TEST(Batches, MeetOnceForAllTheirProducts) {
   Buffer<Sums> sums(kLanes);
   EmulationControl control;
   ASSERT_EQ(emulation::run(batch_kernel, with_workspace(sums.data()), {1, kLanes, 0}, control), "");
-  EXPECT_EQ(control.stats.collectives, kProducts + (kProducts + 31) / 32);
+  EXPECT_EQ(control.stats.collectives, kProducts + (kProducts + kMost - 1) / kMost);
 }
 
 enum class Misuse { kFewer, kOther, kNested };

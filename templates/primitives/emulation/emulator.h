@@ -228,8 +228,8 @@ void fence_async_shared();
 void init_barrier(Barrier* barrier, int arrivals);
 void fence_barrier_init();
 void arrive(Barrier* barrier, int bytes);
-void release_by_warp(Barrier* barrier,
-                     int times);  // as many arrivals, once all lanes of the warp have called it
+/// So many arrivals, once all lanes of the warp have called it.
+void release_by_warp(Barrier* barrier, int times);
 bool test_barrier(Barrier* barrier, uint32_t parity);
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
 bool skips_wait(WaitKind kind);  // as FaultKind::kSkipWait asks
