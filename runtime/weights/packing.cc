@@ -221,12 +221,25 @@ void pack_block(const std::byte* const (&rows)[kTileRows], std::byte* block) {
   }
 }
 
-/// Where register `reg` of an operand has a code: its sign, and above it the rest, of three bits.
+/// Where in half a word the bits of a register's code are, the mantissa's first; those below the sign may be in the other half.
 struct CodePlace {
-  int sign;
-  int rest;
+  int bits[4];
+  bool is_divided;
 };
-constexpr CodePlace kCodePlaces[] = {{15, 6}, {12, 3}, {14, 0}, {13, 9}};
+constexpr CodePlace kCodePlaces[] = {
+    {{6, 7, 8, 15}, false}, {{3, 4, 5, 12}, false}, {{0, 1, 2, 9}, false}, {{13, 14, 10, 11}, true}};
+
+/// `code`, of register `reg`, in its half of the word.
+uint32_t place_code(uint32_t code, int reg, int half) {
+  constexpr int kSign = 3;
+  const CodePlace& place = kCodePlaces[reg];
+  uint32_t word = 0;
+  for (int bit = 0; bit <= kSign; ++bit) {
+    const int at = place.is_divided && bit < kSign ? 1 - half : half;
+    word |= (code >> bit & 1) << (place.bits[bit] + 16 * at);
+  }
+  return word;
+}
 
 /// The word of `lane` of operand `mma` of 32 columns from `begin` on.
 uint32_t e2m1_word(const E2m1Tile& rows, int begin, int mma, int lane) {
@@ -236,8 +249,7 @@ uint32_t e2m1_word(const E2m1Tile& rows, int begin, int mma, int lane) {
     const int row = lane / 4 + reg % 2 * 8;
     const int column = begin + lane % 4 * 8 + mma * 4 + reg / 2 * 2 + i % 2;
     if (column >= rows.columns) continue;
-    const uint32_t code = rows.codes[static_cast<size_t>(row) * rows.columns + column];
-    word |= (code >> 3 << kCodePlaces[reg].sign | (code & 7) << kCodePlaces[reg].rest) << i % 2 * 16;
+    word |= place_code(rows.codes[static_cast<size_t>(row) * rows.columns + column], reg, i % 2);
   }
   return word;
 }

@@ -6,13 +6,16 @@
 
 namespace soliton {
 
-/// Two codes as bf16, 2^-126 times what they stand for: exponents are as if they were bf16's.
+/// Four pairs of codes as bf16, 2^-126 times what they stand for: exponents are as if they were bf16's. Of the last the bits
+/// stand apart, so that one product moves each to where it belongs and no two to one place: the sign by 4, the exponent's upper
+/// bit by 14, its lower one and the mantissa by 9, these three from one half into the other, or out of the word.
 SOLITON_DEVICE uint4 spread_e2m1(uint32_t word) {
   constexpr uint32_t kCodes = 0x81c081c0u;
-  constexpr uint32_t kSigns = 0x80008000u;
-  constexpr uint32_t kRest = 0x01c001c0u;
-  return make_uint4(word & kCodes, word << 3 & kCodes, and_or(word << 1, kSigns, word << 6 & kRest),
-                    and_or(word << 2, kSigns, word >> 3 & kRest));
+  constexpr uint32_t kLast = 0x6c006c00u;
+  constexpr uint32_t kMoves = 1u << 4 | 1u << 9 | 1u << 14;
+  const uint64_t last = static_cast<uint64_t>(word & kLast) * kMoves;
+  return make_uint4(word & kCodes, word << 3 & kCodes, word << 6 & kCodes,
+                    (static_cast<uint32_t>(last) | static_cast<uint32_t>(last >> 32)) & kCodes);
 }
 
 /// 2^126 times the scale whose exponent's byte is `exponent`, as two bf16. At most 128: kMostE2m1Exponent.

@@ -28,7 +28,8 @@
 // E2M1 (MXFP4): blocks of 32 columns, as those of bf16, of 272 bytes each. A lane's 8 bytes are two words, of what its operand
 // A of one mma and of the next are; then come the exponents of the rows' scales, a byte of row g and one of row g + 8 for
 // each g. A word holds the four registers of an operand, two codes each, one in either half: sign, exponent and mantissa of
-// register 0 at bits {15, 8..6}, where bf16 has them; of registers 1, 2 and 3 at {12, 5..3}, {14, 2..0} and {13, 11..9}.
+// register 0 at bits {15, 8, 7, 6}, where bf16 has them, of registers 1 and 2 at {12, 5, 4, 3} and {9, 2, 1, 0}; of register 3
+// the sign at 11, and at bits 10, 14 and 13 of the other half exponent and mantissa, see spread_e2m1().
 //
 // The same in groups of 16 (NVFP4): blocks of 288 bytes, which have a scale of each row and group behind the codes, those of
 // the first 16 columns first, again a byte of row g and one of row g + 8 for each g. It is the file's E4M3 in another form, 5
@@ -184,10 +185,13 @@ struct WeightFormat {
   }
 };
 
+/// Consumer warps that padding is for at least: as many share the columns of several rows.
+constexpr int kLeastPaddingWarps = 4;
+
 /// Columns of a matrix with padding: zeros, so that every consumer warp owns whole blocks, or units, of every page.
 SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
-  const int unit = format.least_columns() > 0 ? format.least_columns() : kColumnBlock * consumer_warps;
-  return round_up(columns, unit);
+  const int warps = consumer_warps < kLeastPaddingWarps ? kLeastPaddingWarps : consumer_warps;
+  return round_up(columns, format.least_columns() > 0 ? format.least_columns() : kColumnBlock * warps);
 }
 
 /// Columns of the page that begins where `rest` columns of a tile are left. Strips must not straddle groups,
