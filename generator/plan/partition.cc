@@ -12,7 +12,6 @@
 namespace soliton {
 namespace {
 
-constexpr int kMinPaddingWarps = 4;       // that their columns must be padded for
 constexpr int kDefaultConsumerWarps = 4;  // fewer warps mean fewer arrivals and partial sums
 constexpr int kIntegerConsumerWarps = 8;  // integers have to be spread out: that takes time to hide
 constexpr int kProducerWarps = 4;         // where lanes copy: one warp issues too few copies;
@@ -362,7 +361,7 @@ bool can_use_warpgroups(const Plan& plan, int rows) {
 constexpr int kMostRowsOfByteIntegers = 64;
 
 /// Rows of activations in a step. Throws Error (kMismatch) for a number that no kernel of the model takes.
-int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps) {
+int choose_rows(const Plan& plan, const PlanChoices& choices) {
   const int rows = choices.rows > 0 ? choices.rows : 1;
   const auto refuse = [](const std::string& text) { throw Error(ExitCode::kMismatch, text); };
   if (std::find(std::begin(kRowCounts), std::end(kRowCounts), rows) == std::end(kRowCounts)) {
@@ -390,10 +389,6 @@ int choose_rows(const Plan& plan, const PlanChoices& choices, int padding_warps)
   if (plan.num_cards > 1 && row_blocks(rows) > 1) {
     refuse(fmt::format("--rows: expected at most {} over {} cards, got {}", kMostBlockRows, plan.num_cards,
                        rows));
-  }
-  if (rows > 1 && padding_warps < kMinPaddingWarps) {
-    refuse(fmt::format("--consumer-warps: expected {} or more with several rows, got {}", kMinPaddingWarps,
-                       padding_warps));
   }
   return rows;
 }
@@ -520,7 +515,7 @@ Plan partition(const Graph& graph, const ModelConfig& model, const GpuSpec& gpu,
   // All kernels of a library read the same packed weights: padding is the same for any number of rows.
   const int padding_warps = choose_consumer_warps(plan.facts, choices);
   plan.copies = choose_copies(gpu, choices);
-  plan.rows = choose_rows(plan, choices, padding_warps);
+  plan.rows = choose_rows(plan, choices);
   plan.consumer_warps = plan.rows > 1 ? kWorkers : padding_warps;
   plan.shares_registers = plan.rows > 1 && plan.copies == CopyKind::kBulk && has_warpgroups(gpu);
   plan.warpgroups = can_use_warpgroups(plan, plan.rows);

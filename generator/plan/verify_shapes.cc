@@ -70,11 +70,13 @@ const char* order_name(RowOrder order) {
   return kNames[static_cast<int>(order)];
 }
 
-/// Columns that padding is to: whole blocks for each consumer, of integers whole steps, or pages if these are put together.
+/// Columns that padding is to: whole blocks for each consumer, and for four at least, of integers whole steps, or pages if
+/// these are put together.
 int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
   if (matrix.experts.axis == ExpertAxis::kColumns && matrix.format.has_scales())
     return matrix.format.page_columns();
-  return matrix.format.least_columns() > 0 ? matrix.format.least_columns() : kColumnBlock * consumer_warps;
+  return matrix.format.least_columns() > 0 ? matrix.format.least_columns()
+                                           : kColumnBlock * std::max(consumer_warps, kLeastPaddingWarps);
 }
 
 /// How the facts say that a phase's matrix stands.

@@ -242,7 +242,7 @@ TEST(Page, EveryWarpOwnsWholeBlocksOfEveryPage) {
     for (int columns = 64; columns <= 4096; columns += 64) {
       const int padded = padded_columns(kBf16, columns, warps);
       ASSERT_GE(padded, columns);
-      ASSERT_LT(padded, columns + kColumnBlock * warps);
+      ASSERT_LT(padded, columns + kColumnBlock * std::max(warps, kLeastPaddingWarps));
       for (int left = padded; left > 0; left -= page_columns(kBf16, left)) {
         ASSERT_EQ(page_columns(kBf16, left) % (kColumnBlock * warps), 0)
             << columns << ", " << warps << " warps";
