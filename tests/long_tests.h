@@ -1,6 +1,8 @@
 // Whether tests run at full length: with every feed, seed and size, not only those that find what is to be found.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -13,3 +15,7 @@ inline bool long_tests() {
 }
 
 }  // namespace soliton
+
+/// First in a test that only long runs do. `instead`: what short ones see of it, or why they need not.
+#define SOLITON_LONG_RUNS_ONLY(instead) \
+  if (!soliton::long_tests()) GTEST_SKIP() << "in long runs only: " << (instead)

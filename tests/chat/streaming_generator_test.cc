@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "long_tests.h"
 #include "models/error.h"
 #include "tests/error_of.h"
 
@@ -81,6 +82,7 @@ TEST(Forget, RefusesTokensThatAreNotThere) {
 
 // Fed at once or by and by, and gone on with: the cache is what has been fed, whenever that was.
 TEST(StreamingGenerator, GoesOnWithWhatWasFed) {
+  SOLITON_LONG_RUNS_ONLY("GeneratorOf goes on with turns");
   StreamingGenerator generator(streaming_engine("micro-2-all"), kSmallWindow);
   std::vector<int32_t> text = long_text(180);
   const Generated first = generator.generate({.prompt = text, .max_tokens = 80}, take_all);

@@ -125,7 +125,7 @@ TEST(ChatTemplateParity, RendersFurtherExpressionsAsJinja2Does) {
   const TemporaryFolder folder;
   const fs::path cases = folder.path() / "expressions.json";
   constexpr int kSkipped = 77 << 8;  // of the script, where there is no jinja2
-  const int count = long_tests() ? 2000 : 800;
+  const int count = long_tests() ? 2000 : 300;
   const int status = std::system(
       ("'" + python +
        "' -B -W ignore '" SOLITON_SOURCE_DIR "/tests/chat_template/make_expectations.py' --fuzz " +

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_program.h"
+#include "long_tests.h"
 #include "runtime/text/tokenizer.h"
 
 namespace soliton {
@@ -152,6 +153,7 @@ const std::string kAnswered =
 
 // A conversation goes on without a terminal: by its own last message, or one that flags add.
 TEST_F(ChatFlags, MessagesAreGoneOnWith) {
+  SOLITON_LONG_RUNS_ONLY("GeneratorOf goes on with turns");
   folder_.write("brief.jinja",
                 "{{ bos_token }}{% for m in messages %}{{ m.role[0] }} {{ m.content }} {% endfor %}a");
   const Arguments chat{"--chat-template", "brief.jinja"};
@@ -201,6 +203,7 @@ TEST_F(ChatFlags, RefusesMessagesThatCannotBeAnswered) {
 }
 
 TEST_F(ChatFlags, StopStringsEndTheAnswer) {
+  SOLITON_LONG_RUNS_ONLY("ChatTerminal.StopStringsEndAnswers does");
   const Arguments base{kModel, "-p", "Once upon a time", "-n", "7"};
   const Outcome whole = run(base);
   ASSERT_GT(whole.out.size(), 12u);
@@ -236,6 +239,7 @@ TEST_F(ChatFlags, TheCacheHasTheBitsThatAreAskedFor) {
 }
 
 TEST_F(ChatFlags, ATextWithAWindowOutgrowsTheContext) {
+  SOLITON_LONG_RUNS_ONLY("the tests of windows in tests/kernel do");
   const Outcome outcome =
       run({kModel, "-p", "Hi", "--window", "1", "--sinks", "2", "-n", "68", "--ignore-eos", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;

@@ -251,6 +251,7 @@ TEST_F(Cli, ChatWithLookupGivesTheSameAnswer) {
 
 // The model drafts for itself: what it says is what it would have said. The mixture draws with drafts in short runs too.
 TEST_F(Cli, ChatWithADraftModelGivesTheSameAnswer) {
+  SOLITON_LONG_RUNS_ONLY("Drafting does");
   std::vector<Arguments> ways = {{}};
   if (long_tests()) ways.push_back({"--temp", "0.8", "--seed", "5", "--repeat-penalty", "1.1"});
   for (const Arguments& way : ways) {
@@ -311,6 +312,7 @@ TEST_F(Cli, ChatTakesAnyPrompt) {
 
 // A script must not take for complete what was cut.
 TEST_F(Cli, ChatEndsEveryWayToDecodeOnInterrupt) {
+  SOLITON_LONG_RUNS_ONLY("ChatTerminal.CtrlCStopsTheAnswerOnly stops one");
   for (const Arguments& way : {Arguments{"-np", "2"}, Arguments{"--lookup", "3"}, Arguments{"--temp", "1"}}) {
     Arguments arguments{"-m",   "tiny-stories", "-p", "Once",      "-n",
                         "2000", "--ignore-eos", "-k", kTinyKernel, "--json"};

@@ -8,6 +8,7 @@
 
 #include "cli/run_program.h"
 #include "cli/terminal.h"
+#include "long_tests.h"
 
 namespace soliton {
 namespace {
@@ -196,6 +197,7 @@ bool is_answering(Terminal& terminal) {
 }
 
 TEST_F(ChatTerminal, KeepsWhatIsTypedDuringAnAnswer) {
+  SOLITON_LONG_RUNS_ONLY("KeepsWhatIsTypedWithoutAnEditor does");
   start({"-n", "16", "--ignore-eos"});
   terminal_->type("Hi\r");
   ASSERT_TRUE(is_answering(*terminal_));
@@ -253,6 +255,7 @@ TEST_F(ChatTerminal, ASignalLeavesTheTerminalAsItWas) {
 }
 
 TEST_F(ChatTerminal, RemembersLinesOfEarlierChats) {
+  SOLITON_LONG_RUNS_ONLY("RemembersAndEditsLines does");
   const fs::path history = folder_.path() / "state" / "soliton" / "history";
   const std::vector<std::string> environment = {"XDG_STATE_HOME=" + (folder_.path() / "state").string()};
   start({"-n", "1"}, environment);
@@ -364,6 +367,7 @@ TEST_F(ChatTerminal, StopStringsEndAnswers) {
 }
 
 TEST_F(ChatTerminal, SaysTheStepsOfDrafts) {
+  SOLITON_LONG_RUNS_ONLY("ChatWithLookupGivesTheSameAnswer reads the same line");
   start({"-n", "4", "--lookup", "3"});
   EXPECT_THAT(enter("the cat the cat the cat"),
               ContainsRegex("Drafts: [0-9.]+ tokens accepted/step, [0-9]+ steps"));

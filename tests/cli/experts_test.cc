@@ -6,6 +6,7 @@
 
 #include "change_header.h"
 #include "cli/run_program.h"
+#include "long_tests.h"
 
 namespace soliton {
 namespace {
@@ -50,6 +51,7 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 }
 
 TEST_F(ExpertsCli, DraftsGiveTheSameAnswer) {
+  SOLITON_LONG_RUNS_ONLY("Drafting and ChatWithLookupGivesTheSameAnswer do");
   constexpr size_t kTokens = 10;
   const std::vector<std::string> greedy{"-p", "the cat, the cat, the cat,", "-n", std::to_string(kTokens)};
   const json plain = run(greedy);

@@ -69,6 +69,7 @@ TEST_F(Cli, TuneNamesEveryPlaceWithoutNvcc) {
 
 // In emulation the times mean nothing, and so which plan wins; what is said of it has to agree everywhere.
 TEST_F(Cli, TuneFindsWritesAndIsFollowed) {
+  SOLITON_LONG_RUNS_ONLY("TuneRemovesOverridesThatGainNothing searches too");
   write_small(path(), 5);  // one CTA does best in emulation, and is a candidate
   const Outcome outcome =
       run("soliton-bench",

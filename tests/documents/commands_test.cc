@@ -13,6 +13,7 @@
 #include "cli/run_program.h"
 #include "documents/document.h"
 #include "generator/gpu_spec.h"
+#include "long_tests.h"
 
 namespace soliton {
 namespace {
@@ -260,6 +261,7 @@ TEST(Commands, NameWhatThereIs) {
 }
 
 TEST(Commands, Run) {
+  SOLITON_LONG_RUNS_ONLY("NameWhatThereIs reads them");
   int num_run = 0;
   for (const Document& document : read_documents(kRoot)) {
     const Checkout checkout;  // commands of a document build on one another

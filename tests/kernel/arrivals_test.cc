@@ -3,6 +3,7 @@
 #include <bit>
 #include <map>
 
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "layout/one_row.h"
 #include "layout/several_rows.h"
@@ -25,7 +26,7 @@ bool are_arriving(int warps, const KernelPlan& plan, const BarrierRule& rule) {
                                                             : count_arrivals(plan, rule.arrivers));
 }
 
-class Arrivals : public testing::TestWithParam<const char*> {};
+class Arrivals : public KernelCases {};
 
 TEST_P(Arrivals, AreThoseOfThePlan) {
   KernelUnderTest kernel(GetParam());

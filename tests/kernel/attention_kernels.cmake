@@ -4,8 +4,8 @@
 #   ROPE      plain; local: the layer has a theta of its own; none: it is not rotated; scaled: queries by their position
 #   VARIANTS  window, chunk, cap, sinks, scale, alibi, bytes (a cache of), partial (half of a head's dims are rotated), normed
 #             (heads, which are rotated elsewhere then)
-# Of every two variants, and of a variant and a head dim, some kernel has both, one has either alone, and one has none: so says
-# AttentionMatrixOf.EveryPairOfVariants. The long ones have that for each head dim.
+# Of every two variants, and of a variant and a head dim, some kernel has both, one has either alone, and one has none, and of
+# each head dim so: says AttentionMatrixOf.EveryPairOfVariants. Short runs have each variant, rotation and head dim.
 function(soliton_add_attention_kernel number head_dim rope)
   set(name attention-${number})
   set(lines "")
@@ -65,16 +65,16 @@ ${dims}${turned}")
   endif()
 endfunction()
 
-soliton_add_attention_kernel(1 64 local cap sinks alibi bytes partial normed)
-soliton_add_attention_kernel(2 64 none window cap bytes)
+soliton_add_attention_kernel(1 64 local cap sinks alibi bytes partial normed LONG)
+soliton_add_attention_kernel(2 64 none window cap bytes LONG)
 soliton_add_attention_kernel(3 64 none chunk sinks scale alibi normed)
-soliton_add_attention_kernel(4 96 scaled sinks alibi)
+soliton_add_attention_kernel(4 96 scaled sinks alibi LONG)
 soliton_add_attention_kernel(5 96 scaled window chunk cap scale bytes partial)
-soliton_add_attention_kernel(6 128 local chunk sinks scale partial normed)
+soliton_add_attention_kernel(6 128 local chunk sinks scale partial normed LONG)
 soliton_add_attention_kernel(7 128 local cap alibi bytes normed)
-soliton_add_attention_kernel(8 128 local window alibi partial)
-soliton_add_attention_kernel(9 256 plain chunk cap alibi partial)
-soliton_add_attention_kernel(10 256 plain window sinks scale alibi bytes normed)
+soliton_add_attention_kernel(8 128 local window alibi partial LONG)
+soliton_add_attention_kernel(9 256 plain chunk cap alibi partial LONG)
+soliton_add_attention_kernel(10 256 plain window sinks scale alibi bytes normed LONG)
 soliton_add_attention_kernel(11 256 plain window chunk cap sinks partial normed)
 soliton_add_attention_kernel(12 64 local cap scale alibi partial normed LONG)
 soliton_add_attention_kernel(13 64 local chunk sinks bytes partial normed LONG)

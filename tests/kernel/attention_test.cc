@@ -21,10 +21,6 @@ std::vector<std::string> kernel_names() {
   return {std::istream_iterator<std::string>(all), std::istream_iterator<std::string>()};
 }
 
-bool is_for_long_runs(const std::string& name) {
-  return std::string(SOLITON_LONG_KERNELS).find(" " + name + " ") != std::string::npos;
-}
-
 double f16_at(const unsigned char* at) {
   F16 value;
   std::memcpy(&value, at, sizeof value);
@@ -423,7 +419,7 @@ class AttentionUnderTest {
 class AttentionMatrix : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!long_tests() && is_for_long_runs(GetParam())) GTEST_SKIP() << GetParam() << ": in long runs only";
+    if (!is_built(GetParam())) GTEST_SKIP() << GetParam() << ": in long runs only";
   }
 };
 
@@ -450,7 +446,7 @@ Choices choices_of(const ModelFacts& facts) {
 }
 
 /// Can a kernel have both? Kernels norm no heads of 96 dims, nor any that are scaled by position, and what is not rotated has
-/// no part that is. Each rotation is in a kernel of some head dim only in short runs.
+/// no part that is.
 bool goes_with(const std::pair<std::string, int>& a, const std::pair<std::string, int>& b) {
   const auto are = [&](const char* first, int value, const char* second, int other) {
     const std::pair<std::string, int> x = {first, value};
@@ -458,8 +454,7 @@ bool goes_with(const std::pair<std::string, int>& a, const std::pair<std::string
     return (a == x && b == y) || (a == y && b == x);
   };
   return !are("normed", 1, "head_dim", 96) && !are("normed", 1, "rope", kLayerRopes) &&
-         !are("partial", 1, "rope", kNoRope) &&
-         (long_tests() || !(a.first == "rope" && b.first == "head_dim"));
+         !are("partial", 1, "rope", kNoRope);
 }
 
 /// Of every two choices all that go together are together in some of these kernels.
@@ -487,20 +482,36 @@ void expect_every_pair(const std::vector<Choices>& kernels, const std::string& w
   }
 }
 
-TEST(AttentionMatrixOf, EveryPairOfVariants) {
+/// Choices of the kernels that are built.
+std::vector<Choices> choices_of_kernels() {
   std::vector<Choices> all;
-  std::map<int, std::vector<Choices>> by_head_dim;
   for (const std::string& name : kernel_names()) {
-    if (!long_tests() && is_for_long_runs(name)) continue;
+    if (!is_built(name)) continue;
     const std::string path = std::string(SOLITON_TEST_KERNELS) + "/" + name + ".so";
-    const ModelFacts facts = KernelLibrary::open(path).model().facts;
-    all.push_back(choices_of(facts));
-    by_head_dim[facts.head_dim].push_back(all.back());
+    all.push_back(choices_of(KernelLibrary::open(path).model().facts));
   }
+  return all;
+}
+
+TEST(AttentionMatrixOf, EveryVariant) {
+  std::map<std::string, std::set<int>> values;
+  for (const Choices& choices : choices_of_kernels()) {
+    for (const auto& [name, value] : choices) values[name].insert(value);
+  }
+  for (const auto& [name, all] : values) {
+    EXPECT_EQ(all.size(), name == "rope" || name == "head_dim" ? 4u : 2u) << name;
+  }
+}
+
+TEST(AttentionMatrixOf, EveryPairOfVariants) {
+  SOLITON_LONG_RUNS_ONLY("EveryVariant is there, in kernels of several each");
+  const std::vector<Choices> all = choices_of_kernels();
   expect_every_pair(all, "");
+  std::map<int, std::vector<Choices>> by_head_dim;
+  for (const Choices& choices : all) by_head_dim[choices.back().second].push_back(choices);
   EXPECT_EQ(by_head_dim.size(), 4u);
   for (const auto& [head_dim, kernels] : by_head_dim) {
-    if (long_tests()) expect_every_pair(kernels, fmt::format("head_dim {}: ", head_dim));
+    expect_every_pair(kernels, fmt::format("head_dim {}: ", head_dim));
   }
 }
 

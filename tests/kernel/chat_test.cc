@@ -122,6 +122,7 @@ TEST_P(Chat, SpeculationGivesThePlainTokensInFewerSteps) {
 }
 
 TEST_P(Chat, SpeculationOnAnythingGivesThePlainTokens) {
+  SOLITON_LONG_RUNS_ONLY("SpeculationGivesThePlainTokensInFewerSteps compares them");
   if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const int max_tokens = long_tests() ? 20 : 10;
   for (const int length : long_tests() ? std::vector{1, 2, 63, 64, 65} : std::vector{1, 64, 65}) {
@@ -180,6 +181,7 @@ TEST_P(Chat, SpeculationEndsWhenTheCallerWantsNoMore) {
 
 // Accepted tokens have moved down before anything else reads them.
 TEST_P(Chat, DecodingGoesOnAfterSpeculation) {
+  SOLITON_LONG_RUNS_ONLY("GeneratorOf goes on with turns");
   if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = periodic_prompt();
   engine().reset_tree();
@@ -294,6 +296,7 @@ TEST_P(Chat, TheLeastTemperatureIsGreedy) {
 }
 
 TEST_P(Chat, ASampleThatStopsLeavesTheOthersUnchanged) {
+  SOLITON_LONG_RUNS_ONLY("ASampleIsTheSameAloneAndAmongOthers ends samples too");
   if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = kernel_.prompt(70);
   const ParallelRequest request{.prompt = prompt,

@@ -1,6 +1,7 @@
 // GGUF files with blocks of every type that kernels have a format for, at random: they load into the emulated kernels, and decode
 // like the scalar reference of the floats that the blocks stand for.
 #include "gguf_model.h"
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "layout/fact_list.h"
 #include "runtime/weights/gguf/blocks.h"
@@ -65,7 +66,12 @@ std::string random_blocks(GgufType type, int64_t count, float bound, uint64_t se
   return bytes;
 }
 
-class GgufFormats : public testing::TestWithParam<Mix> {};
+class GgufFormats : public testing::TestWithParam<Mix> {
+ protected:
+  void SetUp() override {
+    if (!is_built(GetParam().kernel)) GTEST_SKIP() << GetParam().kernel << ": in long runs only";
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(
     Mixes, GgufFormats,

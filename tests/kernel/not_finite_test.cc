@@ -1,5 +1,6 @@
 // Weights that are no numbers: no token of a step whose logits are not all finite is given out.
 #include "error_of.h"
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 
 namespace soliton {
@@ -31,7 +32,7 @@ std::string expected() {
   return "4 " + folder + ": expected finite logits, got NaN or infinity behind the token at position 2";
 }
 
-class NotFinite : public testing::TestWithParam<const char*> {
+class NotFinite : public KernelCases {
  public:
   /// A kernel with weights that have been damaged.
   static KernelUnderTest damaged(const Damage& damage) {

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "layout/fact_list.h"
 
@@ -22,7 +23,12 @@ void PrintTo(const Formats& formats, std::ostream* out) {
   *out << formats.kernel;
 }
 
-class QuantizedFormats : public testing::TestWithParam<Formats> {};
+class QuantizedFormats : public testing::TestWithParam<Formats> {
+ protected:
+  void SetUp() override {
+    if (!is_built(GetParam().kernel)) GTEST_SKIP() << GetParam().kernel << ": in long runs only";
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, QuantizedFormats,
@@ -115,7 +121,12 @@ TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
 }
 
 // All layers, bit for bit: as compressed-tensors, modelopt and quark have them, and what left-out ones have.
-class E2m1Formats : public testing::TestWithParam<std::string> {};
+class E2m1Formats : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!is_built(GetParam())) GTEST_SKIP() << GetParam() << ": in long runs only";
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Kernels, E2m1Formats, testing::Values("nvfp4-3-all", "mixture-nvfp4-3-all"),
                          [](const auto& info) { return info.param.substr(0, info.param.find('-')); });
 

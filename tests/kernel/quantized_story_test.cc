@@ -1,5 +1,6 @@
 // The shipped tiny model with layers of 4-bit integers, in emulation: the logits are those of the scalar
 // reference of its weights as GPTQ defines them, and it knows its stories as well as the model it was made of.
+#include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "layout/fact_list.h"
 #include "runtime/text/tokenizer.h"
@@ -21,7 +22,13 @@ std::vector<int32_t> with_prefix(const Tokenizer& tokenizer, const char* text) {
 }
 
 /// Path of a kernel library of the quantised model.
-class QuantizedStory : public testing::TestWithParam<const char*> {};
+class QuantizedStory : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string name = std::filesystem::path(GetParam()).stem();
+    if (!is_built(name)) GTEST_SKIP() << name << ": in long runs only";
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, QuantizedStory,
                          testing::Values(SOLITON_KERNELS "/tiny-stories-gptq-cpu.so",

@@ -1,4 +1,5 @@
 // What surrounds the steps of a tree's launch: its end, the choice of tokens, requests that are refused.
+#include "kernel/kernel_cases.h"
 #include "kernel/tree_fixture.h"
 #include "models/error.h"
 #include "reference_sampling.h"
@@ -182,7 +183,7 @@ TEST(TreeSampling, DrawsAreIndependent) {
   }
 }
 
-class TreeDraws : public testing::TestWithParam<const char*> {};
+class TreeDraws : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeDraws,
                          testing::Values("micro-3-rows8", "plain-4-rows32", "plain-3-rows64"), test_name);

@@ -70,6 +70,7 @@ TEST_P(TreePlanRules, DraftsAreComplete) {
 
 // Of a long chunk of a prompt rows are left whole: nothing is merged, and CTAs have as much to do.
 TEST(TreePlan, LeavesRowsOfALongChunkWhole) {
+  SOLITON_LONG_RUNS_ONLY("ItemsEndWhereTilesOfQueriesDo plans chunks too");
   TreeShape shape = kLargeShape;
   shape.max_item_rows = 32;
   shape.ends_rows = true;

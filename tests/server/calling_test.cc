@@ -72,6 +72,7 @@ TEST_F(CallingModel, CallsWhereItMayAndEndsBehindTheResult) {
 }
 
 TEST_F(CallingModel, IsCalledByTheOfficialClients) {
+  SOLITON_LONG_RUNS_ONLY("ToolClientsTest does, in front of a model of the test");
   expect_good("calling_client.py");
 }
 

@@ -43,6 +43,7 @@ class JsonClientsTest : public ClientsTest {
 };
 
 TEST_F(JsonClientsTest, AnswersToRandomSchemasAreValid) {
+  SOLITON_LONG_RUNS_ONLY("RandomSchemas are, without a server");
   expect_good("schema_client.py", long_tests() ? "100" : "20");
 }
 
@@ -158,6 +159,7 @@ class ServeMix : public ServeLoad {
 };
 
 TEST_F(ServeMix, AsksForABitOfEverything) {
+  SOLITON_LONG_RUNS_ONLY("each of it has tests of its own");
   const std::string script =
       python() + " -B " SOLITON_SOURCE_DIR "/runtime/bench/serve_mix.py --url http://127.0.0.1:";
   const auto [status, output] =

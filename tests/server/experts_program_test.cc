@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "long_tests.h"
 #include "server/program_fixture.h"
 
 namespace soliton {
@@ -17,6 +18,7 @@ json completion(uint16_t port, const std::string& prompt) {
 
 // Twice as many as the kernel has rows: who waits, and whose tokens go through the same experts, makes no difference.
 TEST_F(ServerProgram, ServesSixteenClientsOfAMixture) {
+  SOLITON_LONG_RUNS_ONLY("SchedulerTest.TogetherAsAlone does, of a dense model");
   process_.emplace(
       "soliton-server",
       std::vector<std::string>{SOLITON_SOURCE_DIR "/models/tiny-stories-experts", "-k",

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "error_of.h"
+#include "long_tests.h"
 #include "server/repetitive_model.h"
 #include "server/scheduler_fixture.h"
 
@@ -95,6 +96,7 @@ TEST_F(SchedulerDrafts, FromTheTextChangeNoAnswer) {
 
 // Who comes while it drafts is decoded without drafts, and then it goes on.
 TEST_F(SchedulerDrafts, OfAModelChangeNoAnswer) {
+  SOLITON_LONG_RUNS_ONLY("EndWithTheAnswer drafts too");
   const std::vector<Heard> expected = plain(some());
   for (const bool is_right : {true, false}) {
     SCOPED_TRACE(is_right);
@@ -186,6 +188,7 @@ class FewPages : public SchedulerDrafts {
 
 // Where pages are short there are no drafts, and who is sent back goes on later.
 TEST_F(FewPages, ChangeNoAnswer) {
+  SOLITON_LONG_RUNS_ONLY("SendsBackAndGoesOn compares answers");
   std::vector<Generation> generations;
   for (const int length : {58, 60, 62})
     generations.push_back({.prompt = refrain(length), .max_tokens = 72, .sampling = {.temperature = 0.3}});

@@ -1,4 +1,5 @@
 // What is fed of prompts, in which steps, beside whom.
+#include "long_tests.h"
 #include "server/scheduler_fixture.h"
 
 namespace soliton {
@@ -172,6 +173,7 @@ TEST_F(SchedulerWith128Rows, PromptsTakeAllOfThemBesideThoseThatDecode) {
 
 // A prompt beside a row that decodes: by steps of 32 rows where longer ones are not known to be short enough, else of 128.
 TEST_F(SchedulerWith128Rows, PromptsHoldOthersUpNoLongerThanTheyMay) {
+  SOLITON_LONG_RUNS_ONLY("ABurstOfPromptsFillsItsSteps shares them out");
   for (const auto& [max_gap, most_told] :
        {std::pair(std::chrono::milliseconds(1), 31), std::pair(std::chrono::milliseconds(1000000), 127)}) {
     SchedulerUnderTest test = with({.max_rows = 64, .launch_tokens = 2, .max_gap = max_gap});
@@ -203,6 +205,7 @@ TEST_F(SchedulerWith128Rows, PromptsHoldOthersUpNoLongerThanTheyMay) {
 
 // A prompt longer than the largest step: by a kernel of 512 rows, and then by those that choose.
 TEST(SchedulerWithBlocks, ReadsALongPromptAlone) {
+  SOLITON_LONG_RUNS_ONLY("PromptOfBlocks does, without a server");
   constexpr int kContext = 640;
   KernelUnderTest kernel("broad-4-rows512", kContext, 2 * kContext);
   ASSERT_EQ(kernel.engine().max_prompt_rows(), 512);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "error_of.h"
+#include "long_tests.h"
 #include "server/scheduler_fixture.h"
 
 namespace soliton {
@@ -325,6 +326,7 @@ TEST_F(SchedulerWithFewPages, SendsBackAndGoesOn) {
 }
 
 TEST_F(SchedulerWithFewPages, EvictsAndAnswersRight) {
+  SOLITON_LONG_RUNS_ONLY("SendsBackAndGoesOn runs out of pages too");
   const std::vector<int> lengths = {130, 140, 150, 320};
   std::vector<Tokens> expected;
   for (const int length : lengths) expected.push_back(greedy(prompt(length), 1));

@@ -230,6 +230,7 @@ json with_large_vocabulary(json tokenizer) {
 using LargeTokenizerSpeed = testing::TestWithParam<const char*>;
 
 TEST_P(LargeTokenizerSpeed, EncodesEnglishAndCode) {
+  SOLITON_LONG_RUNS_ONLY("a speed, of the whole vocabulary");
   const std::string name = GetParam();
   const TemporaryFolder folder;
   const json small = json::parse(std::ifstream(folder_of(name) / "tokenizer.json"));

@@ -74,6 +74,7 @@ TEST_F(MakeKernel, MakesForTheDeviceThatIsThere) {
 
 // In short runs of a model of which shared memory holds one row only: nvcc takes half a minute for kernels of all rows.
 TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
+  SOLITON_LONG_RUNS_ONLY("MakesWithTheRealCompilerWhatRuns compiles as well");
   if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
   request_.card = device_called("NVIDIA H200", 90, 132);
   if (long_tests()) {

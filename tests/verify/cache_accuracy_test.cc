@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "long_tests.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/verify/host_model.h"
 
@@ -52,6 +53,7 @@ Predictions predict(int kv_bits) {
 }
 
 TEST(CacheAccuracy, IsWhatTheReadmeSays) {
+  SOLITON_LONG_RUNS_ONLY("a figure of the documents");
   std::ifstream file(kRoot + "/runtime/chat/README.md");
   const std::string readme(std::istreambuf_iterator<char>(file), {});
   const Predictions f16 = predict(16);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "layout/fact_list.h"
+#include "long_tests.h"
 #include "models/hf_config.h"
 #include "models/strict_json.h"
 #include "reference_model.h"
@@ -102,6 +103,7 @@ std::vector<float> logits_of(const char* kernel, const fs::path& model) {
 }
 
 TEST(GgufFamilies, OfGptOssHaveTheirExpertsInMxfp4) {
+  SOLITON_LONG_RUNS_ONLY("AgreeWithTransformers has other families");
   if (!has_package("gguf"))
     GTEST_SKIP() << reference_python() << " has no package gguf; set SOLITON_PYTHON to one that has";
   const TemporaryFolder folder;

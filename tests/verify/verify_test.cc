@@ -78,6 +78,7 @@ TEST(VerifyFused, AgreesAndFindsTensorsThatBecameZero) {
 }
 
 TEST(VerifyFused, AgreesWhereTensorsAreCalledAsGranite4CallsThem) {
+  SOLITON_LONG_RUNS_ONLY("the tests of names in tests/runtime do");
   Verified model(test_kernel("scaled-4-all"), fuse_granite);
   const Verdict verdict = model.verify_intact();
   EXPECT_TRUE(verdict.agrees) << verdict.line;
@@ -86,6 +87,7 @@ TEST(VerifyFused, AgreesWhereTensorsAreCalledAsGranite4CallsThem) {
 }
 
 TEST(VerifyFused, AgreesWhereAllExpertsStandInOneTensor) {
+  SOLITON_LONG_RUNS_ONLY("the tests of names in tests/runtime do");
   Verified model(test_kernel("mixture-shared-5"), fuse_experts);
   const Verdict verdict = model.verify_intact();
   EXPECT_TRUE(verdict.agrees) << verdict.line;
@@ -194,6 +196,7 @@ float difference_without(ReferenceWeights weights, const ModelFacts& facts, int 
 
 // An expert that became zero is missed where the text goes through it, and may be anything where it does not.
 TEST(VerifyTiny, MissesTheExpertsThatTheTextGoesThrough) {
+  SOLITON_LONG_RUNS_ONLY("VerifyExperts does, of a smaller model");
   constexpr float kFound = 1.0f / 16;  // several times what verify() lets pass
   const std::filesystem::path folder =
       std::filesystem::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories-experts";
