@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "emulator_testing.h"
+#include "long_tests.h"
 #include "reference_sampling.h"
 
 namespace soliton {
