@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cli_fixture.h"
-#include "long_tests.h"
 
 namespace soliton {
 namespace {
@@ -77,7 +76,6 @@ TEST_F(Cli, BenchRefusesMoreThanTheContext) {
 
 // A model that drafts for itself is right, whatever its weights.
 TEST_F(Cli, BenchMeasuresDrafts) {
-  SOLITON_LONG_RUNS_ONLY("the tests of bench/drafts.cc do");
   Arguments arguments = bench({"-n", "6", "-p", "4", "-o", "json", "--draft-max", "4"});
   for (const char* argument : {"--draft-kernel", kTinyKernel.c_str(), "--draft-seed", "1"})
     arguments.push_back(argument);

@@ -38,7 +38,7 @@ TEST_F(GgufCli, TellsTheStoryOfTheFolder) {
 
 /// Files of the package that converters use.
 TEST_F(GgufCli, IsReadAsThePublicWriterWritesIt) {
-  SOLITON_LONG_RUNS_ONLY("GgufKernels read such files");
+  SOLITON_LONG_RUNS_ONLY("GgufFamilies.AgreeWithTransformers reads what the public writer wrote");
   if (!has_package("gguf"))
     GTEST_SKIP() << reference_python() << " has no package gguf; set SOLITON_PYTHON to one that has";
   const auto write = [&](const std::string& name, const std::string& arguments) {

@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TreeLongFault,
 
 // Where only attention multiplies by warpgroups.
 TEST_P(TreeLongFault, IsFound) {
-  TreeUnderTest kernel("plain-4-rows32");
+  TreeUnderTest kernel("group7-4-rows32");
   kernel.fill(kernel.tree().open(), 200);
   kernel.tree().fork(kernel.tree().branches()[0], 32);
   const Drafts drafts = kernel.plain(kernel.tree().branches());
@@ -318,10 +318,11 @@ TEST_P(TreeDraft, SeveralAtOnceAndLongChains) {
 class TreeBits : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(Kernels, TreeBits,
-                         testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows8",
-                                         "group8-3-rows64", "deep256-group4-3-rows32", "norm64-bias-3-rows32",
-                                         "mixture-4-rows8", "mixture-few-21-rows64-lanes",
-                                         "int4-mixture-4-rows8", "variant-3-rows64"),
+                         testing::Values("micro-3-rows8", "plain-4-rows32", "group7-4-rows32",
+                                         "group7-4-rows8", "group8-3-rows64", "deep256-group4-3-rows32",
+                                         "norm64-bias-3-rows32", "mixture-4-rows8",
+                                         "mixture-few-21-rows64-lanes", "int4-mixture-4-rows8",
+                                         "variant-3-rows64"),
                          test_name);
 
 // The others wait or take part; node boundaries are the same.
