@@ -183,8 +183,8 @@ SOLITON_DEVICE bool wait_barrier_unless(Barrier* barrier, uint32_t parity, Barri
                                         const WaitSite& site, const WaitBound& bound, const Idle& idle) {
   if (barrier_peek(barrier, parity)) return true;
   set_status(bound, site);
-  for (int look = 1; !barrier_peek(barrier, parity);
-       ++look) {  // a try_wait sleeps for longer than any limit it is given
+  // By looks: a try_wait sleeps for longer than any limit it is given.
+  for (int look = 1; !barrier_peek(barrier, parity); ++look) {
     if (look % kLooksAStop == 0 && barrier_peek(stop, 0)) return false;
     idle();
     __nanosleep(kLaneLookNs);

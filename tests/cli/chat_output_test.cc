@@ -249,9 +249,8 @@ TEST_F(Cli, ChatWithLookupGivesTheSameAnswer) {
   EXPECT_TRUE(std::regex_match(outcome.err, statistics)) << outcome.err;
 }
 
-// The model drafts for itself: what it says is what it would have said. The mixture draws with drafts in short runs too.
+// The model drafts for itself: what it says is what it would have said.
 TEST_F(Cli, ChatWithADraftModelGivesTheSameAnswer) {
-  SOLITON_LONG_RUNS_ONLY("Drafting does");
   std::vector<Arguments> ways = {{}};
   if (long_tests()) ways.push_back({"--temp", "0.8", "--seed", "5", "--repeat-penalty", "1.1"});
   for (const Arguments& way : ways) {

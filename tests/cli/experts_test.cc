@@ -51,7 +51,7 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 }
 
 TEST_F(ExpertsCli, DraftsGiveTheSameAnswer) {
-  SOLITON_LONG_RUNS_ONLY("Drafting and ChatWithLookupGivesTheSameAnswer do");
+  SOLITON_LONG_RUNS_ONLY("Cli.ChatWithADraftModelGivesTheSameAnswer and ChatWithLookupGivesTheSameAnswer do");
   constexpr size_t kTokens = 10;
   const std::vector<std::string> greedy{"-p", "the cat, the cat, the cat,", "-n", std::to_string(kTokens)};
   const json plain = run(greedy);

@@ -54,10 +54,8 @@ TEST_F(GgufCli, IsReadAsThePublicWriterWritesIt) {
   EXPECT_EQ(integers.status, 0) << integers.err;
   ASSERT_EQ(write("k.gguf", "Q4_K_M"), 0);
   const std::string kernel = std::string(SOLITON_TEST_KERNELS) + "/tiny-q4-k-m-7.so";
-  if (long_tests()) {
-    const Outcome mixed = run("soliton-chat", {"k.gguf", "--verify", "-k", kernel});
-    EXPECT_EQ(mixed.status, 0) << mixed.err;
-  }
+  const Outcome mixed = run("soliton-chat", {"k.gguf", "--verify", "-k", kernel});
+  EXPECT_EQ(mixed.status, 0) << mixed.err;
   const Outcome story = run("soliton-chat", {"k.gguf", "-p", "Once upon", "-n", "2", "-k", kernel});
   EXPECT_NE(story.out.find("a time"), std::string::npos) << story.out << story.err;
 }

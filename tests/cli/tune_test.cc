@@ -71,11 +71,10 @@ TEST_F(Cli, TuneNamesEveryPlaceWithoutNvcc) {
 TEST_F(Cli, TuneFindsWritesAndIsFollowed) {
   SOLITON_LONG_RUNS_ONLY("TuneRemovesOverridesThatGainNothing searches too");
   write_small(path(), 5);  // one CTA does best in emulation, and is a candidate
-  const Outcome outcome =
-      run("soliton-bench",
-          {"--tune", "micro.yaml", "--gpu", "few.yaml", "-d", "0,70", "-n", "2", "-r", "1", "--knobs",
-           long_tests() ? "num_ctas,ring_slots" : "num_ctas", "--json-file", "tuned.json"},
-          {quick_compiler(path())});
+  const Outcome outcome = run("soliton-bench",
+                              {"--tune", "micro.yaml", "--gpu", "few.yaml", "-d", "0,70", "-n", "2", "-r",
+                               "1", "--knobs", "num_ctas,ring_slots", "--json-file", "tuned.json"},
+                              {quick_compiler(path())});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("| knobs | predicted us at context 0 / 70 | us (p50) at 0 / 70 |"),
             std::string::npos);
@@ -89,7 +88,7 @@ TEST_F(Cli, TuneFindsWritesAndIsFollowed) {
     EXPECT_EQ(row.at("token_us_p50").size(), 2u);
     EXPECT_EQ(row.at("predicted_us").size(), 2u);
   }
-  EXPECT_GE(measured, long_tests() ? 5 : 3);
+  EXPECT_GE(measured, 5);
 
   const fs::path overrides = path() / "tuned" / "micro-few.yaml";
   const Outcome generated = run("soliton-gen", {"micro.yaml", "--gpu", "few.yaml", "--dry-run"});

@@ -418,9 +418,7 @@ class AttentionUnderTest {
 
 class AttentionMatrix : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    if (!is_built(GetParam())) GTEST_SKIP() << GetParam() << ": in long runs only";
-  }
+  void SetUp() override { skip_unless_built(GetParam()); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionMatrix, testing::ValuesIn(kernel_names()), [](const auto& each) {

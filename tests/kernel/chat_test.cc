@@ -123,12 +123,11 @@ TEST_P(Chat, SpeculationGivesThePlainTokensInFewerSteps) {
 
 TEST_P(Chat, SpeculationOnAnythingGivesThePlainTokens) {
   SOLITON_LONG_RUNS_ONLY("SpeculationGivesThePlainTokensInFewerSteps compares them");
-  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
-  const int max_tokens = long_tests() ? 20 : 10;
-  for (const int length : long_tests() ? std::vector{1, 2, 63, 64, 65} : std::vector{1, 64, 65}) {
+  constexpr int kMaxTokens = 20;
+  for (const int length : {1, 2, 63, 64, 65}) {
     SCOPED_TRACE(length);
     const Tokens prompt = kernel_.prompt(length);
-    EXPECT_EQ(speculate(prompt, max_tokens, 5).tokens, plain(prompt, max_tokens, 6));
+    EXPECT_EQ(speculate(prompt, kMaxTokens, 5).tokens, plain(prompt, kMaxTokens, 6));
   }
 }
 
@@ -182,11 +181,10 @@ TEST_P(Chat, SpeculationEndsWhenTheCallerWantsNoMore) {
 // Accepted tokens have moved down before anything else reads them.
 TEST_P(Chat, DecodingGoesOnAfterSpeculation) {
   SOLITON_LONG_RUNS_ONLY("GeneratorOf goes on with turns");
-  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = periodic_prompt();
   engine().reset_tree();
   const Tokens expected = engine().decode({.tokens = prompt, .max_tokens = 30}).tokens;
-  for (int num_tokens = 1; num_tokens < 20; num_tokens += long_tests() ? 1 : 4) {
+  for (int num_tokens = 1; num_tokens < 20; ++num_tokens) {
     const Tokens begun = speculate(prompt, num_tokens, 7).tokens;
     ASSERT_EQ(begun, Tokens(expected.begin(), expected.begin() + num_tokens));
     const Tokens last = {begun.back()};
@@ -297,7 +295,6 @@ TEST_P(Chat, TheLeastTemperatureIsGreedy) {
 
 TEST_P(Chat, ASampleThatStopsLeavesTheOthersUnchanged) {
   SOLITON_LONG_RUNS_ONLY("ASampleIsTheSameAloneAndAmongOthers ends samples too");
-  if (is_repeated()) GTEST_SKIP() << "of another kernel in short runs";
   const Tokens prompt = kernel_.prompt(70);
   const ParallelRequest request{.prompt = prompt,
                                 .num_samples = 6,

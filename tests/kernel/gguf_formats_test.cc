@@ -68,9 +68,7 @@ std::string random_blocks(GgufType type, int64_t count, float bound, uint64_t se
 
 class GgufFormats : public testing::TestWithParam<Mix> {
  protected:
-  void SetUp() override {
-    if (!is_built(GetParam().kernel)) GTEST_SKIP() << GetParam().kernel << ": in long runs only";
-  }
+  void SetUp() override { skip_unless_built(GetParam().kernel); }
 };
 
 INSTANTIATE_TEST_SUITE_P(

@@ -81,6 +81,11 @@ inline bool is_built(std::string_view kernel) {
   return long_tests() || others.find(" " + std::string(kernel) + " ") == std::string_view::npos;
 }
 
+/// In SetUp() of suites whose cases name a kernel.
+inline void skip_unless_built(std::string_view kernel) {
+  if (!is_built(kernel)) GTEST_SKIP() << kernel << ": in long runs only";
+}
+
 /// Cases of kernels. In short runs those are skipped whose kernel is not built, and those of kLongCases.
 class KernelCases : public testing::TestWithParam<const char*> {
  protected:

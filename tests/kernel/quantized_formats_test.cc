@@ -25,9 +25,7 @@ void PrintTo(const Formats& formats, std::ostream* out) {
 
 class QuantizedFormats : public testing::TestWithParam<Formats> {
  protected:
-  void SetUp() override {
-    if (!is_built(GetParam().kernel)) GTEST_SKIP() << GetParam().kernel << ": in long runs only";
-  }
+  void SetUp() override { skip_unless_built(GetParam().kernel); }
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -123,9 +121,7 @@ TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
 // All layers, bit for bit: as compressed-tensors, modelopt and quark have them, and what left-out ones have.
 class E2m1Formats : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    if (!is_built(GetParam())) GTEST_SKIP() << GetParam() << ": in long runs only";
-  }
+  void SetUp() override { skip_unless_built(GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Kernels, E2m1Formats, testing::Values("nvfp4-3-all", "mixture-nvfp4-3-all"),
                          [](const auto& info) { return info.param.substr(0, info.param.find('-')); });

@@ -24,10 +24,7 @@ std::vector<int32_t> with_prefix(const Tokenizer& tokenizer, const char* text) {
 /// Path of a kernel library of the quantised model.
 class QuantizedStory : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    const std::string name = std::filesystem::path(GetParam()).stem();
-    if (!is_built(name)) GTEST_SKIP() << name << ": in long runs only";
-  }
+  void SetUp() override { skip_unless_built(std::filesystem::path(GetParam()).stem().string()); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Kernels, QuantizedStory,

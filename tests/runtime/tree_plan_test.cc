@@ -83,8 +83,7 @@ TEST(TreePlan, LeavesRowsOfALongChunkWhole) {
     EXPECT_EQ(plan.partials_per_head, 0) << num_tokens;
     EXPECT_TRUE(plan.merges.empty()) << num_tokens;
     expect_dealt_once(plan, snapshot_of(tree), shape);
-    constexpr int kSomeRows = 11;  // several of an item's 32
-    expect_complete(plan, snapshot_of(tree), shape.num_kv_heads, 0, long_tests() ? 1 : kSomeRows);
+    expect_complete(plan, snapshot_of(tree), shape.num_kv_heads, 0, 1);
     EXPECT_LE(static_cast<double>(plan.planned.makespan_ps),
               1.05 * static_cast<double>(plan.planned.bound_ps));
   }

@@ -44,7 +44,7 @@ class JsonClientsTest : public ClientsTest {
 
 TEST_F(JsonClientsTest, AnswersToRandomSchemasAreValid) {
   SOLITON_LONG_RUNS_ONLY("RandomSchemas are, without a server");
-  expect_good("schema_client.py", long_tests() ? "100" : "20");
+  expect_good("schema_client.py", "100");
 }
 
 class ToolClientsTest : public ClientsTest {

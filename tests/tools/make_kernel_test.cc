@@ -77,16 +77,10 @@ TEST_F(MakeKernel, MakesWithNvccForACardThatIsNotHere) {
   SOLITON_LONG_RUNS_ONLY("MakesWithTheRealCompilerWhatRuns compiles as well");
   if (!fs::exists("/usr/local/cuda/bin/nvcc")) GTEST_SKIP() << "no nvcc";
   request_.card = device_called("NVIDIA H200", 90, 132);
-  if (long_tests()) {
-    request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories.yaml").facts;
-  } else {
-    request_.facts.num_heads = 184;
-    request_.facts.num_kv_heads = 1;
-    request_.facts.head_dim = 256;
-  }
+  request_.facts = load_model_config(fs::path(SOLITON_SOURCE_DIR) / "models" / "tiny-stories.yaml").facts;
   const KernelLibrary library = KernelLibrary::open(make());
-  EXPECT_EQ(library.num_kernels(), long_tests() ? 6 : 1);
-  EXPECT_EQ(library.max_rows(), long_tests() ? 256 : 1);
+  EXPECT_EQ(library.num_kernels(), 9);
+  EXPECT_EQ(library.max_rows(), 256);
   EXPECT_STREQ(library.model().gpu, "h200");
   EXPECT_TRUE(lines_.at(0).starts_with("Making the kernel for NVIDIA H200, less than a minute: "));
 }
