@@ -134,7 +134,7 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 8, .producer_warps = 1,
-  .ring_slots = 12, .slot_bytes = 16896, .window = 3, .waiting_window = 2, .kv_window = 3,
+  .ring_slots = 12, .slot_bytes = 16896, .window = 3, .waiting_window = 1, .kv_window = 3,
   .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 65,
   .tile_slots = 4, .chunk_columns = 4096, .min_pages_per_split = 2,

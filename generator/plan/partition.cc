@@ -311,6 +311,9 @@ bool has_few_pages(const Plan& plan) {
 ///         Qwen3-30B-A3B, whose ring is empty in every layer until experts are known, 3 and 2 -> 4 and 2: 1863 / 2016 -> 1852 /
 ///         1992; in 4 bits 4 and 1: 1105 / 1259 -> 1091 / 1257
 ///   H100: 801 / 862 -> 795 / 854, 1051 / 1146 -> 1027 / 1126, 1582 / 1791 -> 1550 / 1773; 2141 / 2322 -> 2118 / 2306
+/// Since consumers say that they wait before they release a phase's last pages, one page is right where integers of 4 bits meet a
+/// residual stream of at most two tiles a CTA, 3 and 2 -> 1 on H200s: 8B in 4 bits 1251 -> 1219, as Q4_0 1333 -> 1287 (both with
+/// faster consumers); not 4 and 1, 1231, nor in a 70B, 8600 -> 8746.
 /// Since producers are faster, floats of a few pages a phase want the fewer always, 3 and 2 -> 2: Qwen3-0.6B on an H100, at 128,
 /// 546 -> 524, where it was 530 before. On an H200 3 and 2 made 505 of 487; 2 was not measured there.
 void follow_waiting(Plan& plan, const PlanChoices& choices) {
@@ -323,9 +326,10 @@ void follow_waiting(Plan& plan, const PlanChoices& choices) {
     plan.waiting_window = plan.layer_format().has_scales() ? 1 : std::max(1, plan.window - 1);
     ++plan.window;
   } else if (choices.window == 0) {
-    const bool is_short =
-        plan.layer_format().has_scales() || ceil_divide(plan.facts.hidden, kTileRows) <= plan.all_ctas();
-    plan.waiting_window = std::max(1, is_short ? plan.window - 1 : plan.window);
+    const int tiles = ceil_divide(plan.facts.hidden, kTileRows);
+    const bool is_short = plan.layer_format().has_scales() || tiles <= plan.all_ctas();
+    const bool is_shortest = plan.layer_format().type == WeightType::kInt4 && tiles <= 2 * plan.all_ctas();
+    plan.waiting_window = std::max(1, is_shortest ? 1 : is_short ? plan.window - 1 : plan.window);
     if (!is_short) {
       ++plan.window;
     } else if (!plan.layer_format().has_scales() && has_few_pages(plan)) {

@@ -33,7 +33,7 @@ class StripWords {
   StripWords(uint64_t lower, uint64_t upper) : of_row_{swap_middles(lower), swap_middles(upper)} {}
 
   /// Of 4 bits: half of the bits of each byte are row g's.
-  uint64_t nibbles() const { return of_row_[0] | of_row_[1] << 4; }
+  uint32_t nibbles(int half) const { return bytes(2 * half) | bytes(2 * half + 1) << 4; }
   /// Register `reg` of operand A.
   uint32_t bytes(int reg) const { return static_cast<uint32_t>(of_row_[reg % 2] >> (reg / 2 * 32)); }
 
@@ -43,6 +43,11 @@ class StripWords {
 
 constexpr int kLaneBytes = 16;
 constexpr uint32_t kOfEachByte = 0x01010101;
+
+/// Of 4 bits: the word of columns 4 `half` .. + 3 of a strip, among a lane's.
+void put_nibbles(uint32_t word, int strip, int half, std::byte* of_lane) {
+  std::memcpy(of_lane + (half * kStrips + strip) * sizeof word, &word, sizeof word);
+}
 
 /// Of 8 bits: signed, so that 128 counts 0.
 void put_bytes(const StripWords& words, int strip, int lane, std::byte* step) {
@@ -72,11 +77,8 @@ void put_divided(const StripWords& words, int bits, int strip, int lane, std::by
   const auto upper_of = [&](int reg) {
     return (words.bytes(reg) >> low_bits & 0x0f * kOfEachByte) ^ 0x08 * kOfEachByte;
   };
-  std::byte* to = step + lane * kLaneBytes + strip * kLaneBytes / kStrips;
-  for (int half = 0; half < 2; ++half) {
-    const uint32_t nibbles = upper_of(2 * half) | upper_of(2 * half + 1) << 4;
-    std::memcpy(to + half * sizeof nibbles, &nibbles, sizeof nibbles);
-  }
+  for (int half = 0; half < 2; ++half)
+    put_nibbles(upper_of(2 * half) | upper_of(2 * half + 1) << 4, strip, half, step + lane * kLaneBytes);
   uint32_t low = 0;
   std::byte* behind =
       step + kWarpLanes * kLaneBytes + (lane * low_bits + (low_bits == 2 ? strip : 0)) * sizeof low;
@@ -109,8 +111,8 @@ void pack_integers(const IntegerTile& rows, int begin, int columns, int steps, W
         } else if (format.bits() > 4) {
           put_divided(words, format.bits(), strip, lane, page);
         } else {
-          const uint64_t nibbles = words.nibbles();
-          std::memcpy(page + lane * kLaneBytes + strip * sizeof nibbles, &nibbles, sizeof nibbles);
+          for (int half = 0; half < 2; ++half)
+            put_nibbles(words.nibbles(half), strip, half, page + lane * kLaneBytes);
         }
       }
     }

@@ -21,6 +21,11 @@ struct RowScales {
 template <WeightFormat kFormat>
 using ScaleWords = std::conditional_t<kFormat.group_words() == 2, uint2, uint32_t>;
 
+/// What a unit keeps of them: nothing in blocks, whose scales are no words of their own.
+struct NoScaleWords {};
+template <WeightFormat kFormat>
+using GroupScales = std::conditional_t<kFormat.block == 0, ScaleWords<kFormat>, NoScaleWords>;
+
 /// `words`: where those of row lane / 4 stand.
 template <WeightFormat kFormat>
 SOLITON_DEVICE ScaleWords<kFormat> load_scale_words(const unsigned char* words) {

@@ -2,7 +2,9 @@
 //
 // Bytes of 8 bits are multiplied as they stand; those of 5 and 6 bits are put together of two parts. Of 4 bits the bytes of
 // `word & 0x0f0f0f0f` are four weights of row g; those of `word` are that and 16 times four weights of row g + 8. Both are
-// multiplied as they are, and the difference of the sums is 16 times that of row g + 8: 8 weights cost one mask.
+// multiplied as they are, and the difference of the sums is 16 times that of row g + 8: 8 weights cost one mask. For one row the
+// four words that a load brings are an operand as they stand, rows g + 8 of which are the second strip's, and their masks another: in
+// one operand a word would have to be copied beside its mask.
 #pragma once
 
 #include "formats/e4m3_pairs.cuh"
@@ -13,14 +15,15 @@ namespace soliton {
 
 constexpr uint32_t kLowerIntegers = 0x0f0f0f0fu;
 
-/// A operand of one strip and step out of its two words: rows g of the product get row g's sum, rows g + 8 the sum
-/// of both.
-SOLITON_DEVICE uint4 spread_integers(uint32_t first, uint32_t second) {
-  return make_uint4(first & kLowerIntegers, first, second & kLowerIntegers, second);
+/// Word `index` of a strip of 4 bits, of a lane's four of a step.
+SOLITON_DEVICE uint32_t word_of_strip(const uint4& both, int strip, int index) {
+  return strip == 0 ? (index == 0 ? both.x : both.z) : (index == 0 ? both.y : both.w);
 }
 
-/// The same where rows g + 8 get 16 times their own sum.
-SOLITON_DEVICE uint4 divide_integers(uint32_t first, uint32_t second) {
+/// A operand of one strip of a step: rows g of the product get row g's sum, rows g + 8 get 16 times their own.
+SOLITON_DEVICE uint4 divide_integers(const uint4& both, int strip) {
+  const uint32_t first = word_of_strip(both, strip, 0);
+  const uint32_t second = word_of_strip(both, strip, 1);
   return make_uint4(first & kLowerIntegers, first & ~kLowerIntegers, second & kLowerIntegers,
                     second & ~kLowerIntegers);
 }
@@ -53,6 +56,19 @@ SOLITON_DEVICE uint4 spread_e4m3(uint32_t lower, uint32_t upper) {
   return make_uint4(first_e4m3(lower), first_e4m3(upper), second_e4m3(lower), second_e4m3(upper));
 }
 
+/// What a lane's mma add up of both strips of a unit: of 4 bits by the masked words and by the words as they stand, else strip by
+/// strip.
+template <WeightFormat kFormat>
+struct StripProducts {
+  int32_t sums[2][4] = {};
+
+  /// By the first or second (`column`) of a lane's digits of a strip's x, kFormat.unit() times as large, of row g or (`half`)
+  /// g + 8; of 4 bits what rows g + 8 have is 16 times their own and what rows g have.
+  SOLITON_DEVICE int32_t of(int strip, int half, int column) const {
+    return kFormat.bits() == 4 ? sums[half][2 * strip + column] : sums[strip][2 * half + column];
+  }
+};
+
 /// What a lane has of one step of both strips of a unit: of register r of a strip's operand A the four bytes of word(strip, r).
 template <WeightFormat kFormat>
 struct StepWords {
@@ -82,20 +98,24 @@ struct StepWords {
     return words;
   }
 
-  /// Adds the products of a strip's 32 columns, kFormat.unit() times as large; of 4 bits those of rows g + 8 are 16 times these,
-  /// and those of rows g.
-  SOLITON_DEVICE void multiply(int strip, int32_t (&products)[4], uint2 x) const {
+  /// Adds the products of both strips' 32 columns by x, of which each strip has its own columns of B.
+  SOLITON_DEVICE void multiply(StripProducts<kFormat>& products, uint2 x) const {
     if constexpr (kBits == 4) {
-      mma_u8_s8(products, spread_integers(nibbles(strip, 0), nibbles(strip, 1)), x);
+      const uint4 words = loads[0];
+      const uint4 lower = make_uint4(words.x & kLowerIntegers, words.y & kLowerIntegers,
+                                     words.z & kLowerIntegers, words.w & kLowerIntegers);
+      mma_u8_s8(products.sums[0], lower, x);
+      mma_u8_s8(products.sums[1], words, x);
     } else {
-      mma_s8_s8(products, bytes(strip), x);
+      mma_s8_s8(products.sums[0], bytes(0), x);
+      mma_s8_s8(products.sums[1], bytes(1), x);
     }
   }
 
   /// Operand A of a strip's 32 columns of 4 bits, where rows g + 8 get 16 times their own sum.
   SOLITON_DEVICE uint4 divided(int strip) const {
     static_assert(kBits == 4);
-    return divide_integers(nibbles(strip, 0), nibbles(strip, 1));
+    return divide_integers(loads[0], strip);
   }
 
   /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly,
@@ -122,8 +142,7 @@ struct StepWords {
 
  private:
   SOLITON_DEVICE uint32_t nibbles(int strip, int index) const {
-    const uint4 both = loads[0];
-    return strip == 0 ? (index == 0 ? both.x : both.y) : (index == 0 ? both.z : both.w);
+    return word_of_strip(loads[0], strip, index);
   }
   /// Operand A, signed.
   SOLITON_DEVICE uint4 bytes(int strip) const {

@@ -3,15 +3,12 @@
 //
 // x is rounded to 23 bits relative to the greatest magnitude of a warp's slice, and these are written as three
 // signed digits of 8 bits: three columns of the mma's B operand, a fourth being 0. The two strips of a unit are
-// its two halves: an mma multiplies the weights of one strip by x of both, and of the sums only the half that
+// its two halves: an mma multiplies weights of a strip by x of both, and of the sums only the half that
 // belongs to the strip is wanted. So a register of x serves two mma; lane l = 4 g + j ends up with two digits'
 // sums for strip j / 2 of rows g and g + 8; and only has to know that strip's scales.
 #pragma once
 
-#include "formats/digits.cuh"
-#include "formats/gemv.cuh"
-#include "formats/integer_scales.cuh"
-#include "formats/integer_words.cuh"
+#include "formats/integer_units.cuh"
 
 namespace soliton {
 
@@ -82,18 +79,13 @@ template <WeightFormat kFormat>
 requires(kFormat.takes_digits()) struct Gemv<kFormat> {
   using Sums = QuadSums;  // and of digits
 
-  /// Of a scale; of half a step counts the step.
-  static constexpr int kGroupSteps = kFormat.group < kStepColumns ? 1 : kFormat.group / kStepColumns;
-  /// Steps of a strip of `steps` that have one scale.
-  template <int kSteps>
-  static constexpr int kScaledSteps = kSteps < kGroupSteps ? kSteps : kGroupSteps;
+  template <int kColumns>
+  using Unit = IntegerUnit<kFormat, kColumns / kMinIntegerColumns>;  // of a page of so many columns
   /// Lanes that put down columns of one scale, of a page of `kColumns`.
   template <int kColumns>
-  static constexpr int kSharingLanes = kScaledSteps<kColumns / kMinIntegerColumns>*(kStepColumns / 4);
-  /// Are products less what weights count more than they are, times the sum of x?
-  static constexpr bool kSumsInput = kFormat.has_zeros || kFormat.symmetric_zero() != 0 || kFormat.has_minima;
-  /// Are these sums, of all columns of a scale, worked out as x is put down?
-  static constexpr bool kHoldsSums = kSumsInput && kFormat.group >= kStepColumns;
+  static constexpr int kSharingLanes = Unit<kColumns>::kScaledSteps*(kStepColumns / 4);
+  /// Are sums of x, of all columns of a scale, worked out as x is put down?
+  static constexpr bool kHoldsSums = Unit<kMinIntegerColumns>::kSumsInput && kFormat.group >= kStepColumns;
 
   /// Of the numbers that a lane has put down of x: to be added up over the `lanes` lanes whose columns share a scale, for
   /// GemvPage::input_sums from `place` on.
@@ -113,7 +105,7 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     using Part = IntegerPart<kWarps, kColumns>;
     const int page = group - within;
     const typename Part::Place at(within);
-    constexpr int kScaled = kScaledSteps<Part::kSteps>;
+    constexpr int kScaled = Unit<kColumns>::kScaledSteps;
     const int first = at.unit * Part::kSteps + at.step / kScaled * kScaled;
     return {Part::store(x + page * 4 * kXColumnBytes, within, v, down, is_there),
             page / 4 + first * 4 + at.strip * 2, kSharingLanes<kColumns>};
@@ -155,115 +147,97 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     return inputs[0] + (1 << kDigitBits) * inputs[1];
   }
 
-  /// Those of strip lane % 4 / 2, of two digits.
+  /// What the lane multiplies unit `own` of its warp's by.
   template <int kWarps, int kColumns>
-  static SOLITON_DEVICE void multiply(const GemvPage& at, Sums& sums) {
+  static SOLITON_DEVICE typename Unit<kColumns>::Input load_input(const GemvPage& at, int own) {
     using Part = IntegerPart<kWarps, kColumns>;
-    constexpr int kHalves =
-        kFormat.group < kStepColumns ? kStepColumns / kFormat.group : 1;  // groups of a step
-    constexpr int kScaledSteps = Gemv::kScaledSteps<Part::kSteps>;
-    constexpr int kDigit = 1 << kDigitBits;
-    constexpr bool kNibbles = kFormat.bits() == 4;
-    constexpr bool kSubtracts = kFormat.has_zeros || kFormat.symmetric_zero() != 0;
-    static_assert(kHalves <= 2);
-    constexpr float kUpperRows = kNibbles ? 1.0f / 16 : 1.0f;
-    const int lane =
-        static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);  // small, as the compiler knows
-    const bool second_strip = lane % 4 >= 2;
-    float up = at.up;
-    if (lane % 2 == 1) up *= kDigit * kDigit;
+    using Own = Unit<kColumns>;
+    const int lane = known_lane(at);
+    typename Own::Input input;
     SOLITON_UNROLL
-    for (int own = 0; own < Part::kOwnUnits; ++own) {
-      const int unit = at.warp * Part::kOwnUnits + own;
-      const unsigned char* words = at.page + unit * Part::kSteps * kFormat.step_bytes();
-      StepWords<kFormat> weights[Part::kSteps];
-      uint2 x[Part::kSteps];
-      SOLITON_UNROLL
-      for (int step = 0; step < Part::kSteps; ++step)
-        weights[step] = StepWords<kFormat>::load(words + step * kFormat.step_bytes(), lane);
-      SOLITON_UNROLL
-      for (int step = 0; step < Part::kSteps; step += Part::kPair) {
-        const unsigned char* digits = at.x + Part::input_offset(own, step, lane);
-        if constexpr (Part::kPair == 2) {
-          const uint4 two = load_shared(reinterpret_cast<const uint4*>(digits));
-          x[step] = make_uint2(two.x, two.y);
-          x[step + 1] = make_uint2(two.z, two.w);
-        } else {
-          x[step] = load_shared(reinterpret_cast<const uint2*>(digits));
-        }
+    for (int step = 0; step < Part::kSteps; step += Part::kPair) {
+      const unsigned char* digits = at.x + Part::input_offset(own, step, lane);
+      if constexpr (Part::kPair == 2) {
+        const uint4 two = load_shared(reinterpret_cast<const uint4*>(digits));
+        input.x[step] = make_uint2(two.x, two.y);
+        input.x[step + 1] = make_uint2(two.z, two.w);
+      } else {
+        input.x[step] = load_shared(reinterpret_cast<const uint2*>(digits));
       }
-      const int strip = unit * kStrips + (second_strip ? 1 : 0);
-      const BlockScales<kFormat> block(at.page, kColumns, lane, strip * Part::kSteps * kStepColumns);
-      float scaled[2] = {};   // in blocks: of products by their groups' integers,
-      int32_t below[2] = {};  // and of the input
+    }
+    if constexpr (Own::kSumsInput) {
       SOLITON_UNROLL
-      for (int i = 0; i < Part::kSteps / kScaledSteps * kHalves; ++i) {
-        const int first = i / kHalves * kScaledSteps;
-        // Quads 0 and 1 have the first half of a step's columns.
-        const bool is_own = kHalves == 1 || lane % 4 / 2 == i % kHalves;
-        const auto own_x = [&](int step) { return is_own ? x[step] : make_uint2(0, 0); };
-        const int group = (strip * Part::kSteps + first) * kHalves / kGroupSteps + i % kHalves;
-        int32_t products[kStrips][4] = {};
-        MmaBatch batch;
-        SOLITON_UNROLL
-        for (int step = first; step < first + kScaledSteps; ++step) {
-          weights[step].multiply(0, products[0], own_x(step));
-          weights[step].multiply(1, products[1], own_x(step));
-        }
-        batch.end();
-        int32_t input = 0;
-        if constexpr (kSumsInput) {
-          if constexpr (kHalves > 1) {
-            input = sum_steps<kScaledSteps>([&](int step) { return own_x(first + step); });
-          } else {
-            input = load_shared(at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4);
-          }
-        }
-        int32_t own_products[2];
-        SOLITON_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int32_t first_product = products[0][2 * half] + kDigit * products[0][2 * half + 1];
-          const int32_t second_product = products[1][2 * half] + kDigit * products[1][2 * half + 1];
-          own_products[half] = second_strip ? second_product : first_product;
-        }
-        if constexpr (kNibbles) own_products[1] -= own_products[0];
-        if constexpr (kFormat.block > 0) {
-          const auto factors = block.factors(group);
-          SOLITON_UNROLL
-          for (int half = 0; half < 2; ++half) {
-            int32_t product = own_products[half];
-            if constexpr (kSubtracts)
-              product -= kFormat.symmetric_zero() * (kNibbles && half == 1 ? 16 * input : input);
-            if constexpr (kFormat.has_minima) {
-              product += kFormat.bias() * kFormat.unit() * input;
-              below[half] += factors.minimum[half] * input;
-            }
-            scaled[half] += factors.scale[half] * static_cast<float>(product);
-          }
+      for (int group = 0; group < Own::kGroups; ++group) {
+        const int first = Own::first_step(group);
+        if constexpr (kHoldsSums) {
+          input.sums[group] = load_shared(at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4);
         } else {
-          const RowScales scales = block.of(group);
-          SOLITON_UNROLL
-          for (int half = 0; half < 2; ++half) {
-            int32_t product = own_products[half];
-            if constexpr (kSubtracts)
-              product -= scales.zero[half] * (kNibbles && half == 1 ? 16 * input : input);
-            if constexpr (kFormat.has_minima) product += kFormat.bias() * kFormat.unit() * input;
-            sums.value[half] +=
-                scales.scale[half] * (half == 0 ? up : up * kUpperRows) * static_cast<float>(product);
-            if constexpr (kFormat.has_minima)
-              sums.value[half] -= scales.minimum[half] * up * static_cast<float>(input);
-          }
-        }
-      }
-      if constexpr (kFormat.block > 0) {
-        SOLITON_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          sums.value[half] += block.scale(half) * (half == 0 ? up : up * kUpperRows) * scaled[half];
-          if constexpr (kFormat.has_minima)
-            sums.value[half] -= block.minimum(half) * up * static_cast<float>(below[half]);
+          input.sums[group] = sum_steps<Own::kScaledSteps>(
+              [&](int step) { return Own::own_x(input.x[first + step], group, lane); });
         }
       }
     }
+    return input;
+  }
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE typename Unit<kColumns>::Weights load_weights(const GemvPage& at, int own) {
+    using Own = Unit<kColumns>;
+    constexpr int kSteps = kColumns / kMinIntegerColumns;
+    const int lane = known_lane(at);
+    const unsigned char* words = at.page + unit_of<kWarps>(at, own) * kSteps * kFormat.step_bytes();
+    typename Own::Weights weights;
+    SOLITON_UNROLL
+    for (int step = 0; step < kSteps; ++step)
+      weights.words[step] = StepWords<kFormat>::load(words + step * kFormat.step_bytes(), lane);
+    if constexpr (kFormat.block == 0) {
+      SOLITON_UNROLL
+      for (int group = 0; group < Own::kGroups; ++group) {
+        weights.scales[group] =
+            load_scale_words<kFormat>(at.page + scale_offset(kFormat, kColumns, lane / 4,
+                                                             first_group<kWarps, kColumns>(at, own) + group));
+      }
+    }
+    return weights;
+  }
+
+  /// Those of strip lane % 4 / 2, of two digits.
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE void multiply(const GemvPage& at, Sums& sums) {
+    using Own = Unit<kColumns>;
+    const int lane = known_lane(at);
+    SOLITON_UNROLL
+    for (int own = 0; own < IntegerPart<kWarps, kColumns>::kOwnUnits; ++own) {
+      const auto input = load_input<kWarps, kColumns>(at, own);
+      const auto products = Own::multiply(load_weights<kWarps, kColumns>(at, own), input, lane);
+      if constexpr (kFormat.block > 0) {
+        const BlockScales<kFormat> block(at.page, kColumns, lane,
+                                         strip_of<kWarps>(at, own) * (kColumns / kUnits / kStrips));
+        Own::add(products, input, lane, at.up, block, first_group<kWarps, kColumns>(at, own), sums);
+      } else {
+        Own::add(products, input, lane, at.up, sums);
+      }
+    }
+  }
+
+ private:
+  /// Small, as the compiler knows.
+  static SOLITON_DEVICE int known_lane(const GemvPage& at) {
+    return static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);
+  }
+  template <int kWarps>
+  static SOLITON_DEVICE int unit_of(const GemvPage& at, int own) {
+    return at.warp * (kUnits / kWarps) + own;
+  }
+  /// The strip that the lane adds up.
+  template <int kWarps>
+  static SOLITON_DEVICE int strip_of(const GemvPage& at, int own) {
+    return unit_of<kWarps>(at, own) * kStrips + (known_lane(at) % 4 >= 2 ? 1 : 0);
+  }
+  /// Its first group of the page.
+  template <int kWarps, int kColumns>
+  static SOLITON_DEVICE int first_group(const GemvPage& at, int own) {
+    constexpr int kStripColumns = kColumns / kUnits / kStrips;
+    return strip_of<kWarps>(at, own) * kStripColumns / kFormat.group;
   }
 };
 

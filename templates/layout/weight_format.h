@@ -8,8 +8,8 @@
 // of both strips of a unit lane l = 4 g + j of a warp reads its A operands of `mma.m16n8k32`. The bytes of word w of a strip
 // are columns 8 j + 4 w + 0, 2, 1 and 3 of the step, so that neighbouring columns are 16 bits apart, as pairs of bf16 are.
 //
-//   4 bits: one load of 16 bytes, two words of each strip. The lower four bits are those of row g (registers 0 and 2 of the
-//           mma), the upper four those of row g + 8 (registers 1 and 3).
+//   4 bits: one load of 16 bytes: word 0 of both strips, then word 1 of both. The lower four bits are those of row g (registers
+//           0 and 2 of the mma), the upper four those of row g + 8 (registers 1 and 3).
 //   8 bits: a load for each strip, 512 bytes apart: the four registers as they stand. Values are signed.
 //   5 and 6 bits: the upper four bits of the values as if there were no others, the first of them flipped: as signed integers.
 //           Behind these words of the step its lower bits: of register r of a strip two bits of each byte, 2 r up, in a word

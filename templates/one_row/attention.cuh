@@ -278,10 +278,10 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
   const int first_seen = query.variant.first_key(cached);
   for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
     const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
-    const int key_slot = wait_page();
-    const int value_slot = wait_page();
-    const unsigned char* keys = page_bytes(key_slot);
-    const unsigned char* values = page_bytes(value_slot);
+    int slots[2];
+    wait_pair(slots);
+    const unsigned char* keys = page_bytes(slots[0]);
+    const unsigned char* values = page_bytes(slots[1]);
     SOLITON_UNROLL
     for (int own = 0; own < kOwnTiles; ++own) {
       const int tile = first_own + own * kWarps;
@@ -297,8 +297,8 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
         }
       }
     }
-    release_page(key_slot);
-    release_page(value_slot);
+    release_page(slots[0]);
+    release_page(slots[1]);
   }
 }
 

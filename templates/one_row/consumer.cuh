@@ -7,7 +7,7 @@
 #include "one_row/choose.cuh"
 #include "one_row/context.cuh"
 #include "one_row/experts.cuh"
-#include "one_row/input.cuh"
+#include "one_row/held_pages.cuh"
 #include "one_row/merge.cuh"
 
 namespace soliton::one_row {
@@ -55,19 +55,23 @@ class Consumer {
         put_squares(load_input<kWidth>(phase, layer, 0));
         mark_input();
         report_input();
-        SOLITON_NO_UNROLL
-        for (int i = 0; i < run.count; ++i) {
-          TileSums<kWidth.format> sums;
-          if constexpr (RouterSlices<kPlan>::kCount > 1) {
-            if (phase.output == OutputKind::kRouter) {
-              multiply_slice<kWidth>((run.first + i * run.stride) % RouterSlices<kPlan>::kCount, sums);
-              hand_over_tile(sums.rows());
-              continue;
+        if constexpr (Held<kWidth>::kPages > 0) {
+          multiply_tiles<kWidth>(run.count);
+        } else {
+          SOLITON_NO_UNROLL
+          for (int i = 0; i < run.count; ++i) {
+            TileSums<kWidth.format> sums;
+            if constexpr (RouterSlices<kPlan>::kCount > 1) {
+              if (phase.output == OutputKind::kRouter) {
+                multiply_slice<kWidth>((run.first + i * run.stride) % RouterSlices<kPlan>::kCount, sums);
+                hand_over_tile(sums.rows());
+                continue;
+              }
             }
+            const bool is_free = tile_is_free();
+            multiply_chunk<kWidth>(0, sums, i == run.count - 1);
+            hand_over_tile(sums.rows(), is_free);
           }
-          const bool is_free = tile_is_free();
-          multiply_chunk<kWidth>(0, sums);
-          hand_over_tile(sums.rows(), is_free);
         }
       } else {
         multiply_in_chunks<kWidth>(phase, layer, run.count);
@@ -90,16 +94,10 @@ class Consumer {
   /// Does the format multiply whole pages, rather than blocks?
   template <WeightFormat kFormat>
   static constexpr bool kTakesPages = kFormat.type != WeightType::kBf16;
-  /// Are pages multiplied two by two? With one at a time a warp waits most of the time, for a sum or out of shared memory. Where
-  /// they take so many instructions that these are fetched while they are multiplied, it is slower: with blocks of scales (8B as
-  /// Q4_K_M, H100: 1863 us a token one by one, 2357 two by two), and of codes where chunks of the input come in between.
-  template <Width kWidth>
-  static SOLITON_HOST_DEVICE constexpr bool takes_pairs() {
-    if (kWidth.format.takes_digits()) return kWidth.format.block == 0;
-    return kWidth.format.type == WeightType::kE2m1 && InputSlice<kPlan, kWidth>::kChunks == 1;
-  }
   template <WeightFormat kFormat>
   using TileSums = typename Gemv<kFormat>::Sums;
+  template <Width kWidth>
+  using Held = HeldPages<kPlan, kWidth>;
 
   SOLITON_DEVICE void begin_phase() {
     context_.begin_phase();
@@ -127,62 +125,11 @@ class Consumer {
   /// a warp may go on to its next slice while others still read theirs.
   SOLITON_DEVICE unsigned char* x() const { return context_.slice(warp_); }
 
-  /// For a wide input: a few tiles at a time, of all of them one chunk of columns after the other. Products of whole pages are one
-  /// piece of code for all tiles: a copy for each would be fetched anew for every chunk.
-  template <Width kWidth>
-  SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles) {
-    using Loads = InputLoads<kPlan, kWidth>;
-    constexpr int kChunks = InputSlice<kPlan, kWidth>::kChunks;
-    constexpr int kTiles = kTilesAtOnce<kPlan>;
-    // Weights of few bits are few bytes: their pages would not last while the next chunk is loaded.
-    constexpr bool kAhead = kWidth.format.page_columns() > kPageColumns;
-    const float* input = context_.vector(phase.input_vector, context_.input_use(phase, layer));
-    const auto loads_of = [&](int chunk) { return Loads{warp_, known_lane(), chunk, 0, input}; };
-    typename Loads::Values ahead;
-    if constexpr (kAhead) {
-      wait_for_grid(context_);
-      loads_of(0).issue(ahead);
-    }
-    for (int first = 0; first == 0 || first < num_tiles; first += kTiles) {
-      TileSums<kWidth.format> sums[kTiles];
-      SOLITON_NO_UNROLL
-      for (int chunk = 0; chunk < kChunks; ++chunk) {
-        if constexpr (kAhead) {
-          load_input<kWidth, true>(phase, layer, chunk, &ahead);
-          if (chunk + 1 < kChunks || first + kTiles < num_tiles) {
-            loads_of(chunk + 1 < kChunks ? chunk + 1 : 0).issue(ahead);
-          }
-        } else {
-          warp_sync();  // before x changes, all lanes have read it
-          load_input<kWidth>(phase, layer, chunk);
-        }
-        warp_sync();  // x is complete for all lanes
-        if (first == 0 && chunk == 0) mark_input();
-        if (first == 0 && chunk == kChunks - 1) report_input();
-        if constexpr (kTakesPages<kWidth.format>) {
-          SOLITON_NO_UNROLL
-          for (int i = 0; i < kTiles; ++i) {
-            if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[0]);
-            const TileSums<kWidth.format> own = sums[0];  // the next tile's take its place
-            SOLITON_UNROLL
-            for (int k = 1; k < kTiles; ++k) sums[k - 1] = sums[k];
-            sums[kTiles - 1] = own;
-          }
-        } else {
-          SOLITON_UNROLL
-          for (int i = 0; i < kTiles; ++i) {
-            if (first + i < num_tiles) multiply_chunk<kWidth>(chunk, sums[i]);
-          }
-        }
-      }
-      SOLITON_UNROLL
-      for (int i = 0; i < kTiles; ++i) {
-        if (first + i < num_tiles) hand_over_tile(sums[i].rows());
-      }
-    }
-  }
-
   // The input: one_row/load_input.cuh.
+  /// Before the last pages of a phase are released: what would take their places delays the vector that comes next.
+  SOLITON_DEVICE void announce_wait() {
+    if (kPlan.waiting_window < kPlan.window && warp_ == 0 && context_.lane == 0) context_.say_waiting(true);
+  }
   template <Width kWidth, bool kAhead = false>
   SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk,
                                   typename InputLoads<kPlan, kWidth>::Values* ahead = nullptr);
@@ -218,7 +165,25 @@ class Consumer {
 
   // The products: one_row/multiply.cuh.
   template <Width kWidth>
-  SOLITON_DEVICE void multiply_chunk(int chunk, TileSums<kWidth.format>& sums);
+  SOLITON_DEVICE void multiply_chunk(int chunk, TileSums<kWidth.format>& sums, bool ends);
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_tiles(int num_tiles);
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles);
+  template <Width kWidth>
+  SOLITON_DEVICE void load_held(typename Held<kWidth>::Input& x) const;
+  template <Width kWidth>
+  SOLITON_DEVICE void load_words(typename Held<kWidth>::Words& words);
+  template <Width kWidth>
+  SOLITON_DEVICE void release_words(const typename Held<kWidth>::Words& words);
+  template <Width kWidth>
+  SOLITON_DEVICE void multiply_held(const typename Held<kWidth>::Input& x,
+                                    const typename Held<kWidth>::Words& words,
+                                    typename Held<kWidth>::Products& products) const;
+  template <Width kWidth>
+  SOLITON_DEVICE void add_held(const typename Held<kWidth>::Input& x,
+                               const typename Held<kWidth>::Products& products,
+                               TileSums<kWidth.format>& sums) const;
   template <Width kWidth>
   SOLITON_DEVICE void multiply_slice(int slice, TileSums<kWidth.format>& sums);
   template <WeightFormat kFormat, int kColumns>

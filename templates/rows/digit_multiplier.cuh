@@ -114,10 +114,7 @@ class DigitMultiplier {
     const auto issue = [&](int strip, int set, CoreMatrices input) {
       uint4 weights[kSetSteps];
       SOLITON_UNROLL
-      for (int k = 0; k < kSetSteps; ++k) {
-        weights[k] = strip == 0 ? divide_integers(next.words[k].x, next.words[k].y)
-                                : divide_integers(next.words[k].z, next.words[k].w);
-      }
+      for (int k = 0; k < kSetSteps; ++k) weights[k] = divide_integers(next.words[k], strip);
       made[strip] = next.scales[strip];
       const CoreMatrices from = input.behind(step_of(set, strip, unit_steps) * Digits::kStepDigits);
       warpgroup_fence(products[strip], weights);

@@ -61,7 +61,7 @@ struct IntegerSteps {
   /// Less zeros, exactly, without scales; of E4M3 see spread_e4m3() if they are multiplied by scales next.
   static SOLITON_DEVICE uint4 operand(const Words& words, int strip, int half, const int32_t (&zeros)[2]) {
     if constexpr (kNibbles) {
-      return spread_to_bf16(nibbles(words, strip, half), zeros);
+      return spread_to_bf16(word_of_strip(words, strip, half), zeros);
     } else {
       return words.to_bf16(strip, half, zeros);
     }
@@ -87,9 +87,6 @@ struct IntegerSteps {
   }
 
  private:
-  static SOLITON_DEVICE uint32_t nibbles(const uint4& words, int strip, int half) {
-    return strip == 0 ? (half == 0 ? words.x : words.y) : (half == 0 ? words.z : words.w);
-  }
   static SOLITON_DEVICE ScalePairs pairs_of(const Scales& scales) {
     if constexpr (kBlocks) {
       return scales;

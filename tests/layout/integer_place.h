@@ -20,7 +20,7 @@ constexpr IntegerPlace integer_place(int bits, int columns, int row, int column)
   const int word = column % 8 / 4;
   const int byte = column % 2 * 2 + column % 4 / 2;
   const int step_begin = (unit * steps + step) * (bits == 4 ? 512 : 1024);
-  if (bits == 4) return {step_begin + lane * 16 + strip * 8 + word * 4, byte * 8 + row / 8 * 4};
+  if (bits == 4) return {step_begin + lane * 16 + word * 8 + strip * 4, byte * 8 + row / 8 * 4};
   return {step_begin + strip * 512 + lane * 16 + (word * 2 + row / 8) * 4, byte * 8};
 }
 

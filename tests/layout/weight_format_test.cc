@@ -93,7 +93,7 @@ TEST(WeightFormat, WordsMakeTheOperandsOfTheMma) {
                 const IntegerPlace place = integer_place(format.bits(), columns, row, column);
                 const int begin = load * format.step_bytes() + lane * 16;
                 if (format.bits() == 4) {
-                  ASSERT_EQ(place.offset, begin + strip * 8 + reg / 2 * 4)
+                  ASSERT_EQ(place.offset, begin + reg / 2 * 8 + strip * 4)
                       << columns << " columns, row " << row << ", column " << column;
                   ASSERT_EQ(place.shift, byte * 8 + reg % 2 * 4);
                 } else {
