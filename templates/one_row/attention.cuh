@@ -279,7 +279,12 @@ SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, 
   for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
     const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
     int slots[2];
-    wait_pair(slots);
+    if constexpr (kPlan.copies == CopyKind::kBulk) {
+      wait_pair(slots);
+    } else {  // which has no registers for both
+      slots[0] = wait_page();
+      slots[1] = wait_page();
+    }
     const unsigned char* keys = page_bytes(slots[0]);
     const unsigned char* values = page_bytes(slots[1]);
     SOLITON_UNROLL

@@ -200,6 +200,7 @@ class Consumer {
   SOLITON_DEVICE uint32_t tile_round() const { return tiles_ / kPlan.tile_slots; }
   /// Is there room for this warp's part of the next tile?
   SOLITON_DEVICE bool tile_is_free() const {
+    if constexpr (kPlan.copies != CopyKind::kBulk) return false;  // no register for the answer
     return tile_round() == 0 ||
            barrier_peek(&context_.barrier(BarrierId::kTileEmpty, tile_slot()), (tile_round() - 1) & 1);
   }
