@@ -171,8 +171,7 @@ SOLITON_DEVICE void Consumer<kPlan>::add_held(const typename Held<kWidth>::Input
 template <const KernelPlan& kPlan>
 template <Width kWidth>
 SOLITON_DEVICE void Consumer<kPlan>::multiply_tiles(int num_tiles) {
-  if (num_tiles == 0) return;
-  warp_sync();  // x is complete for all lanes
+  if (num_tiles == 0) return;  // else x is complete for all lanes, since report_input()
   typename Held<kWidth>::Input x;
   load_held<kWidth>(x);
   typename Held<kWidth>::Words words;

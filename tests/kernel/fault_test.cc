@@ -5,6 +5,7 @@
 
 #include "error_of.h"
 #include "kernel/kernel_fixture.h"
+#include "long_tests.h"
 
 namespace soliton {
 namespace {
@@ -164,6 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<FaultCase>& info) { return std::string(info.param.name); });
 
 TEST_P(FaultInjection, IsFound) {
+  if (GetParam().fault.kind == FaultKind::kDropProductCommit)
+    SOLITON_LONG_RUNS_ONLY("faults that leave out the wait for such products");
   KernelUnderTest kernel(GetParam().kernel);
   EXPECT_TRUE(is_found(kernel, GetParam().fault));
 }
