@@ -32,7 +32,7 @@ requires(kFormat.type == WeightType::kBf16) struct Gemv<kFormat> {
   };
 
   template <int kWarps, int kColumns>
-  static SOLITON_DEVICE void store(unsigned char* x, int group, int /*within*/, float4 v, float /*down*/) {
+  static SOLITON_DEVICE void store(unsigned char* x, int group, int /*within*/, float4 v) {
     const int column = group * 4;
     unsigned char* block = x + column / kColumnBlock * kBlockBytes + column % kColumnBlock * 2;
     store_shared(reinterpret_cast<uint2*>(block), pack_high(v));

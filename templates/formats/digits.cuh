@@ -64,13 +64,13 @@ struct InputScale {
   /// Of a slice of which each lane of a warp has some groups of four values.
   template <uint32_t kExponent, int kCount>
   SOLITON_DEVICE static InputScale of_warp(const float4 (&x)[kCount]) {
-    uint32_t largest = 0;
+    float largest = 0;
     SOLITON_UNROLL
     for (int i = 0; i < kCount; ++i) {
-      largest = larger(larger(largest, magnitude(x[i].x)), magnitude(x[i].y));
-      largest = larger(larger(largest, magnitude(x[i].z)), magnitude(x[i].w));
+      const float two = larger_or_nan(fabsf(x[i].x), fabsf(x[i].y));
+      largest = larger_or_nan(largest, larger_or_nan(two, larger_or_nan(fabsf(x[i].z), fabsf(x[i].w))));
     }
-    return of<kExponent>(warp_max(largest));
+    return of<kExponent>(warp_max(float_bits(largest)));
   }
 };
 

@@ -69,10 +69,10 @@ requires(kFormat.type == WeightType::kE2m1) struct Gemv<kFormat> {
   };
 
   template <int kWarps, int kColumns>
-  static SOLITON_DEVICE void store(unsigned char* x, int group, int within, float4 v, float down) {
+  static SOLITON_DEVICE void store(unsigned char* x, int group, int within, float4 v) {
     Bf16::template store<kWarps, kColumns>(
         x, group, within,
-        make_float4(v.x * kInputScale, v.y * kInputScale, v.z * kInputScale, v.w * kInputScale), down);
+        make_float4(v.x * kInputScale, v.y * kInputScale, v.z * kInputScale, v.w * kInputScale));
   }
 
   template <int kWarps, int kColumns>

@@ -35,9 +35,9 @@ struct QuadSums {
 /// Each format has:
 ///   Sums                                          what a lane adds up of a tile; rows(): of rows lane / 4 and lane / 4 + 8
 ///   column<kWarps, kColumns>(begin, warp, group)  of 4 neighbouring columns of the warp's the first, in a page from `begin` on
-///   store<kWarps, kColumns>(x, group, within, v, down)  puts down such a group, the page's `within` and x's `group`; if x becomes
-///                                                 digits, it is also told whether the group is there, and returns its part of
-///                                                 input_sums, which put_sum() adds up
+///   store<kWarps, kColumns>(x, group, within, v)  puts down such a group, the page's `within` and x's `group`; if x becomes
+///                                                 digits, it is also told their scale and whether the group is there, and
+///                                                 returns its part of input_sums, which put_sums() adds up
 ///   multiply<kWarps, kColumns>(GemvPage, sums)    adds products of a page; of bf16 instead
 ///   multiply_block(sums, weights, x, lane)        those of 32 columns; and for several rows
 ///   load(weights, lane)                           has them as bf16

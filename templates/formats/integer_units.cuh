@@ -9,6 +9,11 @@
 
 namespace soliton {
 
+/// What a lane's second digit counts more than its first: odd lanes have none.
+SOLITON_DEVICE int32_t second_digit(int lane) {
+  return lane % 2 == 0 ? 1 << kDigitBits : 0;
+}
+
 /// A unit of two strips of kSteps steps. Lane l = 4 g + j multiplies by two digits of x, and what it adds up is of rows g and g + 8,
 /// columns of strip j / 2.
 template <WeightFormat kFormat, int kSteps>
@@ -104,8 +109,7 @@ struct IntegerUnit {
   }
 
  private:
-  static constexpr int kDigit = 1 << kDigitBits;
-  static constexpr float kSecondDigits = kDigit * kDigit;
+  static constexpr float kSecondDigits = 1 << 2 * kDigitBits;
   static constexpr bool kNibbles = kFormat.bits() == 4;
 
   struct RowProducts {
@@ -114,8 +118,8 @@ struct IntegerUnit {
   /// Of the lane's strip by its two digits, of rows g and g + 8: of 4 bits these are 16 times as large.
   static SOLITON_DEVICE RowProducts own_products(const StripProducts<kFormat>& all, int lane) {
     const auto product = [&](int half) {
-      const int32_t first = all.of(0, half, 0) + kDigit * all.of(0, half, 1);
-      const int32_t second = all.of(1, half, 0) + kDigit * all.of(1, half, 1);
+      const int32_t first = all.of(0, half, 0) + second_digit(lane) * all.of(0, half, 1);
+      const int32_t second = all.of(1, half, 0) + second_digit(lane) * all.of(1, half, 1);
       return lane % 4 >= 2 ? second : first;
     };
     const int32_t lower = product(0);

@@ -44,7 +44,11 @@ struct IntegerPart {
     return (strip * kSteps + at.step) * kStepColumns + at.quad * 8 + at.word * 4;
   }
 
-  /// Byte offset in the warp's part of x of what lane `lane` multiplies step `step` of its unit `unit` with.
+  /// Byte offset in the warp's part of x of what lane `lane` multiplies step `step` of its unit `unit` with; for the columns of B
+  /// that have no digit that is anything, the third's, and nobody reads their sums.
+  static SOLITON_DEVICE int multiplied_offset(int unit, int step, int lane) {
+    return input_offset(unit, step, lane / 4 % kDigits == kDigits - 1 ? lane - 4 : lane);
+  }
   static SOLITON_DEVICE int input_offset(int unit, int step, int lane) {
     const int index = unit * kSteps + step;
     return index / kPair * kPair * kStepInputBytes + lane * 8 * kPair + index % kPair * 8;
@@ -59,13 +63,12 @@ struct IntegerPart {
                                  Numbers::of(v.w, down)};
     uint32_t own[3];
     Numbers::divide({numbers[0], numbers[2], numbers[1], numbers[3]}, own);
-    const uint32_t digits[kDigits] = {own[0], own[1], own[2], 0};
     SOLITON_UNROLL
-    for (int digit = 0; digit < kDigits; ++digit) {
+    for (int digit = 0; digit < 3; ++digit) {
       const int lane = (at.strip * kDigits + digit) * 4 + at.quad;
       uint32_t* place =
           reinterpret_cast<uint32_t*>(part + input_offset(at.unit, at.step, lane) + at.word * 4);
-      if (is_there) store_shared(place, digits[digit]);
+      if (is_there) store_shared(place, own[digit]);
     }
     return static_cast<int32_t>(numbers[0] + numbers[1] + numbers[2] + numbers[3] - 4 * Numbers::kBias);
   }
@@ -111,32 +114,43 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
             page / 4 + first * 4 + at.strip * 2, kSharingLanes<kColumns>};
   }
 
-  /// Adds them up, and puts the sums down in `sums`: the third digit's part, and the rest, which may exceed what two digits
-  /// hold. Collective; `is_there`: has the lane put anything down? kWhole: do all lanes share a scale?
-  template <bool kWhole>
-  static SOLITON_DEVICE void put_sum(int32_t* sums, InputSum own, int lane, bool is_there) {
+  /// Adds them up, of each load, and puts the sums down in `sums`. Collective; is_there(load): has the lane put anything down?
+  /// kWhole: do all lanes share a scale?
+  template <bool kWhole, int kLoads, class IsThere>
+  static SOLITON_DEVICE void put_sums(int32_t* sums, const InputSum (&own)[kLoads], int lane,
+                                      const IsThere& is_there) {
     if constexpr (!kHoldsSums) return;
-    int32_t all = own.numbers;
-    if constexpr (kWhole) {
-      all = warp_sum(all);
+    if constexpr (kWhole) {  // lane i has the i-th load's
+      static_assert(kLoads <= kWarpLanes);
+      int32_t all = 0;
+      int place = 0;
+      bool is_own = false;
+      SOLITON_UNROLL
+      for (int i = 0; i < kLoads; ++i) {
+        const int32_t sum = warp_sum(own[i].numbers);
+        if (lane != i) continue;
+        all = sum;
+        place = own[i].place;
+        is_own = is_there(i);
+      }
+      if (is_own) put_sum(sums + place, all);
     } else {
       SOLITON_UNROLL
-      for (int mask = 1; mask < kWarpLanes; mask *= 2) {
-        const int32_t other = shuffle_xor(all, mask);
-        if (mask < own.lanes) all += other;
+      for (int i = 0; i < kLoads; ++i) {
+        int32_t all = own[i].numbers;
+        SOLITON_UNROLL
+        for (int mask = 1; mask < kWarpLanes; mask *= 2) {
+          const int32_t other = shuffle_xor(all, mask);
+          if (mask < own[i].lanes) all += other;
+        }
+        if (is_there(i) && lane % own[i].lanes == 0) put_sum(sums + own[i].place, all);
       }
-    }
-    constexpr int kShift = 2 * kDigitBits;
-    const int32_t high = (all + (1 << (kShift - 1))) >> kShift;
-    if (is_there && lane % own.lanes == 0) {
-      store_shared(reinterpret_cast<uint2*>(sums + own.place),
-                   make_uint2(static_cast<uint32_t>(all - (high << kShift)), static_cast<uint32_t>(high)));
     }
   }
 
   /// The sum of x in some steps: what a lane has of it, of the two digits whose products it has.
   template <int kCount, class X>
-  static SOLITON_DEVICE int32_t sum_steps(const X& x) {
+  static SOLITON_DEVICE int32_t sum_steps(const X& x, int lane) {
     constexpr uint32_t kOnes = 0x01010101u;
     int32_t inputs[4] = {};
     MmaBatch batch;
@@ -144,7 +158,7 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     for (int step = 0; step < kCount; ++step)
       mma_u8_s8(inputs, make_uint4(kOnes, kOnes, kOnes, kOnes), x(step));
     batch.end();
-    return inputs[0] + (1 << kDigitBits) * inputs[1];
+    return inputs[0] + second_digit(lane) * inputs[1];
   }
 
   /// What the lane multiplies unit `own` of its warp's by.
@@ -156,7 +170,7 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
     typename Own::Input input;
     SOLITON_UNROLL
     for (int step = 0; step < Part::kSteps; step += Part::kPair) {
-      const unsigned char* digits = at.x + Part::input_offset(own, step, lane);
+      const unsigned char* digits = at.x + Part::multiplied_offset(own, step, lane);
       if constexpr (Part::kPair == 2) {
         const uint4 two = load_shared(reinterpret_cast<const uint4*>(digits));
         input.x[step] = make_uint2(two.x, two.y);
@@ -173,7 +187,7 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
           input.sums[group] = load_shared(at.input_sums + (own * Part::kSteps + first) * 4 + lane % 4);
         } else {
           input.sums[group] = sum_steps<Own::kScaledSteps>(
-              [&](int step) { return Own::own_x(input.x[first + step], group, lane); });
+              [&](int step) { return Own::own_x(input.x[first + step], group, lane); }, lane);
         }
       }
     }
@@ -220,6 +234,13 @@ requires(kFormat.takes_digits()) struct Gemv<kFormat> {
   }
 
  private:
+  /// The third digit's part, behind the rest, which may exceed what two digits hold.
+  static SOLITON_DEVICE void put_sum(int32_t* to, int32_t sum) {
+    constexpr int kShift = 2 * kDigitBits;
+    const int32_t high = (sum + (1 << (kShift - 1))) >> kShift;
+    store_shared(reinterpret_cast<uint2*>(to),
+                 make_uint2(static_cast<uint32_t>(sum - (high << kShift)), static_cast<uint32_t>(high)));
+  }
   /// Small, as the compiler knows.
   static SOLITON_DEVICE int known_lane(const GemvPage& at) {
     return static_cast<int>(static_cast<uint32_t>(at.lane) % kWarpLanes);

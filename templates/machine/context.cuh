@@ -6,6 +6,7 @@
 #include "layout/order.h"
 #include "machine/delay.cuh"
 #include "machine/peers.cuh"
+#include "machine/ring.cuh"
 #include "primitives/primitives.h"
 
 namespace soliton {
@@ -136,7 +137,7 @@ struct MachineContext {
   }
 
   /// Where a producer wants to know it.
-  SOLITON_DEVICE bool consumers_wait() const { return false; }
+  SOLITON_DEVICE bool consumers_wait(const RingPosition<kPlan.ring_slots>& /*page*/) const { return false; }
 
   /// Registers must not fill with addresses of all phases, computed once for the launch.
   SOLITON_DEVICE void begin_phase() {

@@ -12,6 +12,8 @@ class RingPosition {
  public:
   SOLITON_DEVICE int slot() const { return slot_; }
   SOLITON_DEVICE uint32_t parity() const { return parity_; }
+  /// Among the slots of two rounds.
+  SOLITON_DEVICE int place() const { return parity_ == 0 ? slot_ : kSlots + slot_; }
   /// Of the use before of the same slot.
   SOLITON_DEVICE uint32_t parity_before() const { return parity_ ^ 1; }
   SOLITON_DEVICE RingPosition round_before() const {
@@ -31,6 +33,12 @@ class RingPosition {
   uint32_t parity_ = 0;
 };
 
+/// Uses from one place to another, at most a round behind it.
+template <int kSlots>
+SOLITON_DEVICE int uses_between(int from, int to) {
+  return to >= from ? to - from : to - from + 2 * kSlots;
+}
+
 /// The same in one register, for code that has few: counts the slots of two rounds.
 template <int kSlots>
 class PackedRingPosition {
@@ -41,6 +49,7 @@ class PackedRingPosition {
     return place < kSlots ? place : place - kSlots;
   }
   SOLITON_DEVICE uint32_t parity(int ahead = 0) const { return at(ahead) < kSlots ? 0 : 1; }
+  SOLITON_DEVICE int place() const { return at_; }
   SOLITON_DEVICE void advance(int uses = 1) { at_ = at(uses); }
 
  private:

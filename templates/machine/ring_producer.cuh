@@ -188,7 +188,7 @@ class RingProducer {
   }
   SOLITON_DEVICE int in_flight() const { return static_cast<int>(issued_ - landed_); }
   SOLITON_DEVICE int most_in_flight(PageWindow window) const {
-    const bool waits = window.of_waiting < window.pages && context_.consumers_wait();
+    const bool waits = window.of_waiting < window.pages && context_.consumers_wait(next_);
     return waits ? window.of_waiting : window.pages;
   }
   SOLITON_DEVICE Barrier* full() const { return &context_.barrier(BarrierId::kPageFull, next_.slot()); }

@@ -6,157 +6,14 @@
 // tokens), probabilities turn from accumulator into operand by two 8x8 transposes, output = V^T p (rows are dims).
 // Softmax is online, in base 2, one running maximum a head and warp. The new token never goes through the ring: the
 // epilogue of the last split adds it as one more part, see new_token.cuh. Then the consumers merge the parts.
-//
-// Lane 4 g + j of an accumulator holds columns 2 j and 2 j + 1: heads 2 (j % 2) and 2 (j % 2) + 1, high part
-// if j < 2.
 #pragma once
 
+#include "one_row/attention_state.cuh"
 #include "one_row/consumer.cuh"
 #include "one_row/joint_norm.cuh"
 #include "ops/head_norm.cuh"
 
 namespace soliton::one_row {
-
-/// The step's query of each head of a block.
-template <const KernelPlan& kPlan>
-struct BlockQuery {
-  Variant<kPlan> variant;
-  int first_head;  // of the model
-  int position;    // all cached tokens are before it
-
-  /// In base 2, of head `head` of the block and the key at `token`.
-  SOLITON_DEVICE float score(float product, int head, int token) const {
-    return variant.score(product, {first_head + head, position, token}) * Variant<kPlan>::kScale;
-  }
-};
-
-template <const KernelPlan& kPlan>
-class AttentionState {
- public:
-  static constexpr int kHeadDim = kPlan.model.head_dim;
-  static constexpr int kSteps =
-      kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
-  static constexpr KvShape kKv = kPlan.model.kv();
-  static constexpr int kKvParts = kKv.parts;
-
-  SOLITON_DEVICE void begin(const Context<kPlan>& context, int lane) {
-    constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
-    const int head = lane / 4 % kHeadsPerBlock;
-    const int low = lane / 4 / kHeadsPerBlock;
-    SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      const unsigned char* group = context.staged(head, lane % 4 * kQuarter + i * 4);
-      query_[i] = load_shared(reinterpret_cast<const uint2*>(group) + low);
-    }
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      maximum_[h] = -INFINITY;
-      sum_[h] = 0.0f;
-    }
-    SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      SOLITON_UNROLL
-      for (int r = 0; r < 4; ++r) output_[i][r] = 0.0f;
-    }
-  }
-
-  /// Scores of one token tile; afterwards probability operands are ready for add_values(). `first_token` is
-  /// the position of its first token; only tokens from `first_seen` to the one before the query count (at least one does).
-  SOLITON_DEVICE uint2 add_scores(const unsigned char* keys, int lane, int first_token, int first_seen,
-                                  const BlockQuery<kPlan>& query) {
-    float chains[2][4] = {};  // of dependent mma: two hide their latency
-    MmaBatch batch;
-    SOLITON_UNROLL
-    for (int i = 0; i < kKvParts * kSteps; ++i) {
-      const int offset = i / kSteps * kKv.part_bytes() + i % kSteps * 2 * kCoreBytes;
-      mma_f16(chains[i % 2], load_matrices<kKv.key_stride(), kCoreBytes>(keys + offset, lane),
-              query_[i % kSteps]);
-    }
-    batch.end();
-    float scores[4];
-    SOLITON_UNROLL
-    for (int r = 0; r < 4; ++r) {
-      scores[r] = chains[0][r] + chains[1][r];
-      const int token = first_token + lane / 4 + r / 2 * 8;
-      scores[r] = query.score(scores[r] + shuffle_xor(scores[r], 2), lane % 2 * 2 + r % 2, token);
-      if (token >= query.position || (Variant<kPlan>::kHidesKeys && token < first_seen))
-        scores[r] = -INFINITY;
-    }
-    float rescale[2];
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      float maximum = scores[h] > scores[h + 2] ? scores[h] : scores[h + 2];
-      for (int mask = 4; mask < kWarpLanes; mask *= 2) {
-        const float other = shuffle_xor(maximum, mask);
-        maximum = other > maximum ? other : maximum;
-      }
-      maximum = maximum > maximum_[h] ? maximum : maximum_[h];
-      rescale[h] = exp2_fast(maximum_[h] - maximum);
-      maximum_[h] = maximum;
-      scores[h] = exp2_fast(scores[h] - maximum);
-      scores[h + 2] = exp2_fast(scores[h + 2] - maximum);
-      sum_[h] = sum_[h] * rescale[h] + scores[h] + scores[h + 2];
-    }
-    SOLITON_UNROLL
-    for (int i = 0; i < kSteps; ++i) {
-      SOLITON_UNROLL
-      for (int r = 0; r < 4; ++r) output_[i][r] *= rescale[r % 2];
-    }
-    if (lane % 4 >= 2) {
-      SOLITON_UNROLL
-      for (int r = 0; r < 4; ++r) scores[r] = low_part_f16(scores[r]);
-    }
-    return make_uint2(transpose_8x8(pack_f16(scores[0], scores[1])),
-                      transpose_8x8(pack_f16(scores[2], scores[3])));
-  }
-
-  SOLITON_DEVICE void add_values(const unsigned char* values, int lane, uint2 probabilities) {
-    const MmaBatch batch;
-    SOLITON_UNROLL
-    for (int i = 0; i < kKvParts * kSteps; ++i) {
-      mma_f16(output_[i % kSteps],
-              load_matrices<kKv.kValueStride, kCoreBytes>(values + i * kFragmentBytes, lane), probabilities);
-    }
-  }
-
-  /// byte_tokens.cuh: adds two tiles of a cache of bytes that follow one another, as add_scores() and add_values() do.
-  static constexpr int kByteTiles = 2;
-  SOLITON_DEVICE void add_bytes(const unsigned char* keys, const unsigned char* values, int lane,
-                                int first_token, int first_seen, const BlockQuery<kPlan>& query);
-
-  SOLITON_DEVICE void store(AttentionPart<kPlan>& part, int lane) {
-    const int quad = lane % 4;
-    const bool high =
-        quad < 2;  // holds sums of high parts: stores rows 0..7 of a step, the others rows 8..15
-    SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const int head = quad % 2 * 2 + h;
-      for (int mask = 4; mask < kWarpLanes; mask *= 2) sum_[h] += shuffle_xor(sum_[h], mask);
-      if (lane < 2) {
-        store_shared(&part.maximum[head], maximum_[h]);
-        store_shared(&part.sum[head], sum_[h]);
-      }
-      float* output = part.output[head] + lane / 4 + (high ? 0 : 8);
-      SOLITON_UNROLL
-      for (int i = 0; i < kSteps; ++i) {
-        const float kept = high ? output_[i][h] : output_[i][h + 2];
-        const float given = high ? output_[i][h + 2] : output_[i][h];
-        store_shared(output + i * 16, kept + shuffle_xor(given, 2));
-      }
-    }
-  }
-
- private:
-  SOLITON_DEVICE void score_bytes(const unsigned char* keys, int lane, int first_token,
-                                  const BlockQuery<kPlan>& query, float (&scores)[4]) const;
-  SOLITON_DEVICE void weigh(float (&scores)[kByteTiles][4]);
-  SOLITON_DEVICE void add_byte_values(const unsigned char* values, int lane, float (&weights)[4]);
-
-  uint2 query_[kSteps];
-  float maximum_[2];
-  float sum_[2];  // of this lane's tokens
-  float output_[kSteps][4];
-};
 
 /// Which groups of 4 words of q | k | v a thread brings to shared memory for a unit: group thread, thread +
 /// all consumers' threads, ...
@@ -223,8 +80,8 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   using Staged = StagedGroups<kPlan>;
   constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
   const uint32_t tag = tag_of(context_.use(layer));
-  const int lane = context_.lane;
-  const int thread = warp_ * kWarpLanes + lane;
+  const int lane = known_lane();
+  const int thread = known_warp() * kWarpLanes + lane;
   const float* input = context_.vector(kInput, context_.use(layer));
   Staged staged(heads, thread);
   PolledLoads<float4, Staged::kLoads, kPlan> loads;
@@ -262,49 +119,41 @@ SOLITON_DEVICE void Consumer<kPlan>::stage_unit(const HeadBlock<kPlan>& heads, b
   warp_arrive(&context_.barrier(BarrierId::kQueryFull));
 }
 
-/// This warp's tiles of the share's cached pages.
+/// Waits for the next pages of a share of which `slots` slots of keys are left. Returns of how many.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void Consumer<kPlan>::attend_pages(AttentionState<kPlan>& state, const AttentionShare& share,
-                                                  int layer, int first_head) {
-  constexpr KvShape kKv = kPlan.card_kv();
-  constexpr int kTogether =
-      kKv.e4m3 ? AttentionState<kPlan>::kByteTiles : 1;                // token tiles that are added at once
-  constexpr int kTiles = kKv.slot_tokens() / kTailTokens / kTogether;  // of a slot
-  constexpr int kOwnTiles = ceil_divide(kTiles, kWarps);
-  constexpr int kSlots = kKv.slots_per_half();
-  const int lane = context_.lane;
-  const int cached = context_.position();
-  const BlockQuery<kPlan> query = {Variant<kPlan>(layer), first_head, cached};
-  const int first_seen = query.variant.first_key(cached);
-  for (int slot = share.first_page * kSlots; slot < share.end_page * kSlots; ++slot) {
-    const int first_own = ((warp_ - slot * kTiles) % kWarps + kWarps) % kWarps;
-    int slots[2];
-    if constexpr (kPlan.copies == CopyKind::kBulk) {
-      wait_pair(slots);
-    } else {  // which has no registers for both
-      slots[0] = wait_page();
-      slots[1] = wait_page();
-    }
-    const unsigned char* keys = page_bytes(slots[0]);
-    const unsigned char* values = page_bytes(slots[1]);
-    SOLITON_UNROLL
-    for (int own = 0; own < kOwnTiles; ++own) {
-      const int tile = first_own + own * kWarps;
-      const int token = (slot * kTiles + tile) * kTogether * kTailTokens;
-      const bool in_window = !Variant<kPlan>::kHidesKeys || token + kTogether * kTailTokens > first_seen;
-      if (tile < kTiles && token < cached && in_window) {
-        constexpr int kBytes = kTogether * kKv.tile_bytes();
-        if constexpr (kKv.e4m3) {
-          state.add_bytes(keys + tile * kBytes, values + tile * kBytes, lane, token, first_seen, query);
-        } else {
-          const uint2 probabilities = state.add_scores(keys + tile * kBytes, lane, token, first_seen, query);
-          state.add_values(values + tile * kBytes, lane, probabilities);
-        }
-      }
-    }
-    release_page(slots[0]);
-    release_page(slots[1]);
+SOLITON_DEVICE int Consumer<kPlan>::wait_tokens(int slots) {
+  constexpr int kMost = TokenTiles<kPlan>::kSlotsAtOnce;
+  if (slots > kMost) slots = kMost;
+  wait_ahead<2 * kMost>(2 * slots);
+  return slots;
+}
+
+/// This warp's tiles of the next `slots` slots, of which the first is the cache's `slot`-th.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE OwnTiles<kPlan> Consumer<kPlan>::own_tiles(int slot, int slots, int first_seen) const {
+  using Tiles = TokenTiles<kPlan>;
+  OwnTiles<kPlan> own;
+  const auto first = static_cast<uint32_t>(warp_ + (kWarps - slot % kWarps) * Tiles::kOfSlot) % kWarps;
+  SOLITON_UNROLL
+  for (int i = 0; i < Tiles::kOwn; ++i) {
+    const uint32_t number = first + i * kWarps;  // from the first slot's first tile on
+    const int ahead = static_cast<int>(number / Tiles::kOfSlot);
+    const int offset = static_cast<int>(number % Tiles::kOfSlot) * Tiles::kBytes;
+    own.keys[i] = page_bytes(page_.slot(2 * ahead)) + offset;
+    own.values[i] = page_bytes(page_.slot(2 * ahead + 1)) + offset;
+    own.token[i] = (slot * Tiles::kOfSlot + static_cast<int>(number)) * Tiles::kTokens;
+    const bool in_window = !Variant<kPlan>::kHidesKeys || own.token[i] + Tiles::kTokens > first_seen;
+    own.seen[i] = ahead < slots && own.token[i] < context_.position() && in_window;
   }
+  return own;
+}
+
+/// Once this warp has read them.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void Consumer<kPlan>::release_tokens(int slots) {
+  warp_release_each([&](int i) -> Barrier& { return context_.barrier(BarrierId::kPageEmpty, page_.slot(i)); },
+                    2 * slots);
+  page_.advance(2 * slots);
 }
 
 template <const KernelPlan& kPlan>
@@ -324,6 +173,10 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
                     units_);
     }
     const HeadBlock<kPlan> heads(works ? share.first_block + unit * kPlan.num_ctas : 0, context_.card());
+    const int first_seen = Variant<kPlan>(layer).first_key(context_.position());
+    constexpr int kSlots = kPlan.card_kv().slots_per_half();
+    const int end = share.end_page * kSlots;
+    int slots = works ? wait_tokens(end - share.first_page * kSlots) : 0;  // they come whatever the query is
     stage_unit<kPhase>(heads, works, layer, signatures, unit == 0);
     if (unit == 0) {
       mark_input();
@@ -332,17 +185,24 @@ SOLITON_DEVICE void Consumer<kPlan>::attend(int layer) {
     if (!works) break;
     context_.wait(context_.barrier(BarrierId::kQueryFull), units_ & 1, WaitKind::kQueryFull, units_);
     warp_sync();
+    const BlockQuery<kPlan> query = {Variant<kPlan>(layer), heads.first_head, context_.position()};
     AttentionState<kPlan> state;
-    state.begin(context_, context_.lane);
-    attend_pages(state, share, layer, heads.first_head);
-    state.store(context_.attention_part(warp_), context_.lane);
+    state.begin(context_, known_lane());
+    for (int slot = share.first_page * kSlots;;) {
+      own_tiles(slot, slots, first_seen).add_to(state, known_lane(), first_seen, query);
+      release_tokens(slots);
+      slot += slots;
+      if (slot >= end) break;
+      slots = wait_tokens(end - slot);
+    }
+    state.store(context_.attention_part(warp_), known_lane());
     warp_arrive(&context_.barrier(BarrierId::kAttentionFull));
     // Pairs with the arrivals of all consumers and of the epilogue: their parts are there.
     context_.wait(context_.barrier(BarrierId::kAttentionFull), units_ & 1, WaitKind::kAttentionFull, units_);
     warp_sync();
     const bool with_token = share.split == share.num_splits - 1;
     const bool whole = share.num_splits == 1;
-    merge_parts(context_, heads, warp_, with_token ? unit : kNoToken, whole, layer,
+    merge_parts(context_, heads, known_warp(), with_token ? unit : kNoToken, whole, layer,
                 context_.vector(kOutput, context_.use(layer)), context_.partial(context_.cta));
     if (!whole) end_partial(context_, share.first_block);
     warp_arrive(&context_.barrier(BarrierId::kAttentionEmpty));

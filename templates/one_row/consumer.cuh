@@ -14,6 +14,8 @@ namespace soliton::one_row {
 
 template <const KernelPlan& kPlan>
 class AttentionState;
+template <const KernelPlan& kPlan>
+struct OwnTiles;
 
 template <const KernelPlan& kPlan>
 class Consumer {
@@ -87,8 +89,9 @@ class Consumer {
   template <int kPhase>
   SOLITON_DEVICE void stage_unit(const HeadBlock<kPlan>& heads, bool works, int layer,
                                  Signatures<kPlan>& signatures, bool is_first);
-  SOLITON_DEVICE void attend_pages(AttentionState<kPlan>& state, const AttentionShare& share, int layer,
-                                   int first_head);
+  SOLITON_DEVICE int wait_tokens(int slots);
+  SOLITON_DEVICE OwnTiles<kPlan> own_tiles(int slot, int slots, int first_seen) const;
+  SOLITON_DEVICE void release_tokens(int slots);
 
   static constexpr int kWarps = kPlan.consumer_warps;
   /// Does the format multiply whole pages, rather than blocks?
@@ -128,7 +131,7 @@ class Consumer {
   // The input: one_row/load_input.cuh.
   /// Before the last pages of a phase are released: what would take their places delays the vector that comes next.
   SOLITON_DEVICE void announce_wait() {
-    if (kPlan.waiting_window < kPlan.window && warp_ == 0 && context_.lane == 0) context_.say_waiting(true);
+    if (kPlan.waiting_window < kPlan.window && warp_ == 0 && context_.lane == 0) context_.say_waiting(page_);
   }
   template <Width kWidth, bool kAhead = false>
   SOLITON_DEVICE float load_input(const MatrixPhase& phase, int layer, int chunk,
@@ -141,6 +144,8 @@ class Consumer {
   SOLITON_DEVICE int known_lane() const {
     return static_cast<int>(static_cast<uint32_t>(context_.lane) % kWarpLanes);
   }
+
+  SOLITON_DEVICE int known_warp() const { return static_cast<int>(static_cast<uint32_t>(warp_) % kWarps); }
 
   /// Behind it: what integers' zeros are multiplied with.
   SOLITON_DEVICE int32_t* input_sums() const {
@@ -170,20 +175,16 @@ class Consumer {
   SOLITON_DEVICE void multiply_tiles(int num_tiles);
   template <Width kWidth>
   SOLITON_DEVICE void multiply_in_chunks(const MatrixPhase& phase, int layer, int num_tiles);
-  template <Width kWidth>
-  SOLITON_DEVICE void load_held(typename Held<kWidth>::Input& x) const;
-  template <Width kWidth>
-  SOLITON_DEVICE void load_words(typename Held<kWidth>::Words& words);
-  template <Width kWidth>
-  SOLITON_DEVICE void release_words(const typename Held<kWidth>::Words& words);
-  template <Width kWidth>
-  SOLITON_DEVICE void multiply_held(const typename Held<kWidth>::Input& x,
-                                    const typename Held<kWidth>::Words& words,
-                                    typename Held<kWidth>::Products& products) const;
-  template <Width kWidth>
-  SOLITON_DEVICE void add_held(const typename Held<kWidth>::Input& x,
-                               const typename Held<kWidth>::Products& products,
-                               TileSums<kWidth.format>& sums) const;
+  template <Width kWidth, class Input>
+  SOLITON_DEVICE void load_held(Input& x) const;
+  template <Width kWidth, class Words>
+  SOLITON_DEVICE void load_words(Words& words);
+  template <Width kWidth, class Words>
+  SOLITON_DEVICE void release_words(const Words& words);
+  template <Width kWidth, class Input, class Words, class Products>
+  SOLITON_DEVICE void multiply_held(const Input& x, const Words& words, Products& products) const;
+  template <Width kWidth, class Input, class Products>
+  SOLITON_DEVICE void add_held(const Input& x, const Products& products, TileSums<kWidth.format>& sums) const;
   template <Width kWidth>
   SOLITON_DEVICE void multiply_slice(int slice, TileSums<kWidth.format>& sums);
   template <WeightFormat kFormat, int kColumns>
@@ -236,7 +237,34 @@ class Consumer {
     page_.advance();
     return slot;
   }
-  /// The same of the next two: both are looked at before the first is waited for.
+  /// Waits for the next `count` pages, at most kMost. They are in page_.slot(0), page_.slot(1), ... until it advances.
+  template <int kMost>
+  SOLITON_DEVICE void wait_ahead(int count) {
+    static_assert(kMost <= kPlan.ring_slots,
+                  "else the first would have to be released before the last comes");
+    static_assert(kMost <= kWarpLanes);
+    const auto full = [&](int ahead) -> Barrier& {
+      return context_.barrier(BarrierId::kPageFull, page_.slot(ahead));
+    };
+    page_waits_.begin();
+    bool landed = false;
+    if constexpr (kPlan.copies == CopyKind::kBulk) {  // lane i looks at the i-th
+      const int lane = known_lane();
+      landed = !warp_any(lane < count && !barrier_test(&full(lane), page_.parity(lane)));
+    }
+    if (!landed) {
+      SOLITON_NO_UNROLL
+      for (int i = 0; i < count; ++i)
+        context_.wait(full(i), page_.parity(i), WaitKind::kPageFull, page_.slot(i));
+    }
+    warp_sync();
+    page_waits_.end();
+    if constexpr (kTimeline) {
+      if (pages_ == phase_begin_ && count > 0) mark(context_, &PhaseRecord::first);
+      pages_ += count;
+    }
+  }
+  /// Waits for the next two, and returns their slots: both are looked at before the first is waited for.
   SOLITON_DEVICE void wait_pair(int (&slots)[2]) {
     Barrier* full[2];
     uint32_t parity[2];

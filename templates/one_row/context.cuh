@@ -15,6 +15,13 @@ namespace soliton::one_row {
 template <const KernelPlan& kPlan>
 constexpr int kTilesAtOnce = kPlan.residual_tiles < 4 ? kPlan.residual_tiles : 4;
 
+/// Pages ahead of consumers that wait, from which on the window is waiting_window. With fewer they would wait for memory next; but
+/// where experts are not known yet there are never more. H200, us a token: 8B in 4 bits, of a ring of 12, always 1165, from 5 on
+/// 1158, 6 1145, 7 1134, 8 1137, 9 1147; Qwen3-0.6B 453 -> 441, 3B 1542 -> 1531, but 8B 3340 -> 3351; Qwen3-30B-A3B would be
+/// 1749 -> 1766.
+template <const KernelPlan& kPlan>
+constexpr int kEnoughPages = kPlan.model.mixture.experts > 0 ? 0 : kPlan.ring_slots / 2 + 1;
+
 /// One consumer's part of an attention unit: maximum score, sum and output of each head.
 template <const KernelPlan& kPlan>
 struct AttentionPart {
@@ -36,7 +43,7 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
   static constexpr bool kEvenHeads = kPlan.model.num_kv_heads % kPlan.num_cards == 0;
 
   SOLITON_DEVICE void set_up() const {
-    if (thread_index() == 0) say_waiting(false);
+    if (thread_index() == 0) say_working();
     constexpr int kWords = zeros_bytes(kPlan) / 16;
     constexpr int kThreads = kPlan.working_warps() * kWarpLanes;
     for (int i = thread_index(); i < kWords; i += kThreads)
@@ -97,13 +104,19 @@ struct Context : MachineContext<kPlan, RegionId, BarrierId> {
     return this->template region<float>(RegionId::kSquares) + generation * kPlan.consumer_warps + warp;
   }
 
-  /// What the first consumer says while it waits for its input. Nothing but the producer's pace depends on it, so that it may
-  /// be seen late.
-  SOLITON_DEVICE void say_waiting(bool waits) const {
-    store_hint(this->template region<uint32_t>(RegionId::kWaiting), waits ? 1 : 0);
+  /// What the first consumer says while it waits for its input: which page it reads next. Nothing but the producer's pace depends
+  /// on it, so that it may be seen late.
+  SOLITON_DEVICE void say_waiting(const PackedRingPosition<kPlan.ring_slots>& page) const {
+    store_hint(this->template region<uint32_t>(RegionId::kWaiting), static_cast<uint32_t>(page.place()) + 1);
   }
-  SOLITON_DEVICE bool consumers_wait() const {
-    return load_hint(this->template region<uint32_t>(RegionId::kWaiting)) != 0;
+  SOLITON_DEVICE void say_working() const {
+    store_hint(this->template region<uint32_t>(RegionId::kWaiting), 0u);
+  }
+  /// Do they wait, with enough pages for later? `page`: the next that is copied.
+  SOLITON_DEVICE bool consumers_wait(const RingPosition<kPlan.ring_slots>& page) const {
+    const uint32_t said = load_hint(this->template region<uint32_t>(RegionId::kWaiting));
+    return said != 0 &&
+           uses_between<kPlan.ring_slots>(static_cast<int>(said) - 1, page.place()) >= kEnoughPages<kPlan>;
   }
 
   /// Numbers of the experts that the step's token goes through in the layer: shared ones, then those that it chose first.

@@ -16,7 +16,9 @@ SOLITON_HOST_DEVICE constexpr bool takes_pairs() {
   return kWidth.format.type == WeightType::kE2m1 && InputSlice<kPlan, kWidth>::kChunks == 1;
 }
 
-template <const KernelPlan& kPlan, Width kWidth>
+/// `kDigits`: a partial specialisation with a constraint that asks the plan is passed over by nvcc.
+template <const KernelPlan& kPlan, Width kWidth,
+          bool kDigits = takes_pairs<kPlan, kWidth>() && kWidth.format.takes_digits()>
 struct HeldPages {
   /// Of a tile, or of a chunk of it.
   static constexpr int kPages = 0;
@@ -24,7 +26,7 @@ struct HeldPages {
 
 /// Not where a unit has sums of several groups, for which there are no registers.
 template <const KernelPlan& kPlan, Width kWidth>
-requires(takes_pairs<kPlan, kWidth>() && kWidth.format.takes_digits()) struct HeldPages<kPlan, kWidth> {
+struct HeldPages<kPlan, kWidth, true> {
   using Slice = InputSlice<kPlan, kWidth>;
   static constexpr int kColumns = kWidth.format.page_columns();  // of a page
   static constexpr int kOwnUnits = kUnits / kPlan.consumer_warps;

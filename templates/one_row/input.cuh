@@ -1,6 +1,8 @@
 // How a consumer warp gets its slice of a phase's input: poll, scale by the norm's weights, put down as its format has it.
 #pragma once
 
+#include <type_traits>
+
 #include "formats/formats.cuh"
 #include "machine/peers.cuh"
 #include "one_row/context.cuh"
@@ -60,6 +62,9 @@ class PolledLoads {
   }
 };
 
+/// What a retry returns that never misses a word.
+using NothingToWaitFor = std::false_type;
+
 /// Waits until nothing is missing of what carries `tag`. Each of `retries` repeats the loads of one PolledLoads; one after another,
 /// so that the words that many CTAs want are polled last and little.
 template <const KernelPlan& kPlan, class... Retries>
@@ -68,7 +73,9 @@ SOLITON_DEVICE void wait_for_words(const Context<kPlan>& context, WaitKind kind,
   if constexpr (kPlan.sync == SyncMode::kSelfValidating) {
     Spin spin(context.bound());
     const auto wait = [&](const auto& retry) {
-      while (warp_any(retry())) spin.pause(context.site(kind, 0, tag));
+      if constexpr (!std::is_same_v<decltype(retry()), NothingToWaitFor>) {
+        while (warp_any(retry())) spin.pause(context.site(kind, 0, tag));
+      }
     };
     (wait(retries), ...);
   }
@@ -95,6 +102,15 @@ SOLITON_DEVICE void publish(const Context<kPlan>& context, T* word, T value, uin
   }
 }
 
+/// Does any vector have signatures?
+template <const KernelPlan& kPlan>
+constexpr bool kSigns = [] {
+  for (int i = 0; i < kPlan.num_vectors; ++i) {
+    if (kPlan.vectors[i].signatures > 0) return true;
+  }
+  return false;
+}();
+
 /// The signatures of a vector, which one warp waits for: CTAs without a tile have the writing phase's input too.
 template <const KernelPlan& kPlan>
 class Signatures {
@@ -104,10 +120,16 @@ class Signatures {
         count_(kPlan.sync == SyncMode::kSelfValidating ? vector.signatures - context.lane : 0) {}
 
   SOLITON_DEVICE void issue() {
-    loads_.issue([&](int i) { return word(i); }, [&](int i) { return i * kWarpLanes < count_; });
+    if constexpr (kSigns<kPlan>)
+      loads_.issue([&](int i) { return word(i); }, [&](int i) { return i * kWarpLanes < count_; });
   }
-  SOLITON_DEVICE bool retry(uint32_t tag) {
-    return loads_.retry([&](int i) { return word(i); }, tag);
+  /// False if nothing was issued.
+  SOLITON_DEVICE auto retry(uint32_t tag) {
+    if constexpr (kSigns<kPlan>) {
+      return loads_.retry([&](int i) { return word(i); }, tag);
+    } else {
+      return NothingToWaitFor{};
+    }
   }
 
  private:
@@ -177,23 +199,26 @@ struct InputSlice {
     return column;
   }
 
-  /// Puts group `group` of chunk `chunk` into the warp's part of x; scaled by `down` if it becomes digits.
-  static SOLITON_DEVICE void store(unsigned char* x, int chunk, int group, float4 v, float down) {
+  /// Puts group `group` of chunk `chunk` into the warp's part of x.
+  static SOLITON_DEVICE void store(unsigned char* x, int chunk, int group, float4 v) {
     with_page(of_all(chunk, group), [&]<int kColumns>(int, int within) {
-      Format::template store<kWarps, kColumns>(x, group, within, v, down);
+      Format::template store<kWarps, kColumns>(x, group, within, v);
     });
   }
-  /// The same of digits, whose sums go to `sums`. Collective: some lanes may have no group.
-  static SOLITON_DEVICE void store_and_sum(unsigned char* x, int32_t* sums, int chunk, int group, int lane,
-                                           bool is_there, float4 v, float down) {
+  /// The same of digits of what is scaled by `down`, if it is there. Returns the lane's part of their sum.
+  static SOLITON_DEVICE auto store_digits(unsigned char* x, int chunk, int group, float4 v, float down,
+                                          bool is_there) {
     typename Format::InputSum own = {};
     if (kLinear || is_there) {  // of whole pages what is not there is worked out in vain: no branch
       with_page(of_all(chunk, group), [&]<int kColumns>(int, int within) {
         own = Format::template store<kWarps, kColumns>(x, group, within, v, down, is_there);
       });
     }
-    constexpr bool kWhole = kLinear && Format::template kSharingLanes<kPageWidth> == kWarpLanes;
-    Format::template put_sum<kWhole>(sums, own, lane, is_there);
+    return own;
+  }
+  /// Do all lanes share a scale, and so the sum of what they put down at once?
+  static SOLITON_HOST_DEVICE constexpr bool sum_is_whole() {
+    return kLinear && Format::template kSharingLanes<kPageWidth> == kWarpLanes;
   }
 
  private:

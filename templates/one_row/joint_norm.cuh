@@ -13,7 +13,7 @@ class JointNorm {
  public:
   SOLITON_DEVICE JointNorm(const float* /*input*/, int /*lane*/) {}
   SOLITON_DEVICE void issue(bool /*works*/) {}
-  SOLITON_DEVICE bool retry(uint32_t /*tag*/) { return false; }
+  SOLITON_DEVICE NothingToWaitFor retry(uint32_t /*tag*/) { return {}; }
   SOLITON_DEVICE JointScales scales() const { return {}; }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "machine/roles.cuh"
+#include "one_row/attention.cuh"
 #include "one_row/byte_tokens.cuh"
 #include "one_row/consumer.cuh"
 #include "one_row/epilogue_outputs.cuh"

@@ -47,9 +47,9 @@ template <const KernelPlan& kPlan>
 template <class... Retries>
 SOLITON_DEVICE void Consumer<kPlan>::wait_for_input(uint32_t tag, const Retries&... retries) {
   const bool says = kPlan.waiting_window < kPlan.window && warp_ == 0 && context_.lane == 0;
-  if (says) context_.say_waiting(true);
+  if (says) context_.say_waiting(page_);
   wait_for_words(context_, WaitKind::kVector, tag, retries...);
-  if (says) context_.say_waiting(false);
+  if (says) context_.say_working();
 }
 
 /// Brings a chunk of this warp's slice of x into shared memory and returns its sum of squares if it is
@@ -78,17 +78,22 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
   // Once a phase.
   const bool asks = warp_ == 0 && chunk == 0 && !embedded;
   if (asks) signatures.issue();
+  // Whatever needs no word of the input is done while that is on its way: from the last word on all of the CTA waits.
+  if (chunk == 0 && phase.appends && units_ > 0) {
+    // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it is merged.
+    context_.wait(context_.barrier(BarrierId::kAttentionEmpty), (units_ - 1) & 1, WaitKind::kAttentionEmpty,
+                  units_);
+  }
   float squares = 0.0f;
   SOLITON_NO_UNROLL
   for (int batch = 0; batch < Slice::kBatches; ++batch) {
     const InputLoads<kPlan, kWidth> at{warp_, known_lane(), chunk, batch, vector};
-    uint2 weights[Slice::kBatchLoads] = {};
-    if (normed) {
-      SOLITON_UNROLL
-      for (int i = 0; i < Slice::kBatchLoads; ++i) {
-        if (at.present(i) && !at.padding(i))
-          weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + at.column(i)));
-      }
+    uint2 weights[Slice::kBatchLoads];
+    SOLITON_UNROLL
+    for (int i = 0; i < Slice::kBatchLoads; ++i) {
+      weights[i] = unit_norm_weights<kPlan>();
+      if (normed && at.present(i) && !at.padding(i))
+        weights[i] = load_constant(reinterpret_cast<const uint2*>(norm + at.column(i)));
     }
     uint2 block_weights[kNormsBlocks ? Slice::kBatchLoads : 1] = {};
     if constexpr (kNormsBlocks) {
@@ -121,18 +126,12 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
         if (batch == 0) block.issue(streams);
         wait_for_input(
             tag, [&] { return at.retry(loads, tag); }, [&] { return block.retry(tag); },
-            [&] { return asks && signatures.retry(tag); });
+            [&] { return signatures.retry(tag); });
         if (batch == 0) block_scale = kNormsBlocks ? block.scale() : block.mean();
       } else {
         wait_for_input(
-            tag, [&] { return at.retry(loads, tag); }, [&] { return asks && signatures.retry(tag); });
+            tag, [&] { return at.retry(loads, tag); }, [&] { return signatures.retry(tag); });
       }
-    }
-    if (batch == 0 && phase.appends && units_ > 0) {
-      // During attention this warp's part lay where x goes now. Pairs with the consumers' arrivals once it
-      // is merged.
-      context_.wait(context_.barrier(BarrierId::kAttentionEmpty), (units_ - 1) & 1, WaitKind::kAttentionEmpty,
-                    units_);
     }
     SOLITON_UNROLL
     for (int i = 0; i < Slice::kBatchLoads; ++i) {
@@ -155,7 +154,7 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
         }
       }
     }
-    if (normed) {
+    if constexpr (kWidth.normed) {  // of what is not, too: no branch
       SOLITON_UNROLL
       for (int i = 0; i < Slice::kBatchLoads; ++i) {
         float4& v = loads.value[i];
@@ -171,13 +170,17 @@ SOLITON_DEVICE float Consumer<kPlan>::load_input(const MatrixPhase& phase, int l
       down = scale.down;
     }
     if constexpr (kAhead) warp_sync();  // before x changes, all lanes have read it
-    SOLITON_UNROLL
-    for (int i = 0; i < Slice::kBatchLoads; ++i) {
-      if constexpr (kWidth.format.takes_digits()) {
-        Slice::store_and_sum(x(), input_sums(), chunk, at.group(i), at.lane, at.fits(i), loads.value[i],
-                             down);
-      } else if (at.fits(i)) {
-        Slice::store(x(), chunk, at.group(i), loads.value[i], down);
+    if constexpr (kWidth.format.takes_digits()) {
+      typename Slice::Format::InputSum sums[Slice::kBatchLoads];
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i)
+        sums[i] = Slice::store_digits(x(), chunk, at.group(i), loads.value[i], down, at.fits(i));
+      Slice::Format::template put_sums<Slice::sum_is_whole()>(input_sums(), sums, at.lane,
+                                                              [&](int i) { return at.fits(i); });
+    } else {
+      SOLITON_UNROLL
+      for (int i = 0; i < Slice::kBatchLoads; ++i) {
+        if (at.fits(i)) Slice::store(x(), chunk, at.group(i), loads.value[i]);
       }
     }
   }

@@ -112,8 +112,8 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_page(int column, TileSums<kFormat>
 
 /// Takes x of the pages of a chunk, as tiles are multiplied by it one after another.
 template <const KernelPlan& kPlan>
-template <Width kWidth>
-SOLITON_DEVICE void Consumer<kPlan>::load_held(typename Held<kWidth>::Input& x) const {
+template <Width kWidth, class Input>
+SOLITON_DEVICE void Consumer<kPlan>::load_held(Input& x) const {
   constexpr int kColumns = Held<kWidth>::kColumns;
   Held<kWidth>::for_each([&](int page, int own) {
     const GemvPage at = page_of<kWidth.format>(page * (kColumns / kWarps), nullptr);
@@ -123,8 +123,8 @@ SOLITON_DEVICE void Consumer<kPlan>::load_held(typename Held<kWidth>::Input& x) 
 
 /// Waits for the pages of a chunk of the next tile, and takes this warp's words of them.
 template <const KernelPlan& kPlan>
-template <Width kWidth>
-SOLITON_DEVICE void Consumer<kPlan>::load_words(typename Held<kWidth>::Words& words) {
+template <Width kWidth, class Words>
+SOLITON_DEVICE void Consumer<kPlan>::load_words(Words& words) {
   constexpr int kColumns = Held<kWidth>::kColumns;
   if constexpr (Held<kWidth>::kPages == 2) {
     wait_pair(words.slots);
@@ -139,17 +139,16 @@ SOLITON_DEVICE void Consumer<kPlan>::load_words(typename Held<kWidth>::Words& wo
 
 /// Once they are there, what comes next in the stream may take their place.
 template <const KernelPlan& kPlan>
-template <Width kWidth>
-SOLITON_DEVICE void Consumer<kPlan>::release_words(const typename Held<kWidth>::Words& words) {
+template <Width kWidth, class Words>
+SOLITON_DEVICE void Consumer<kPlan>::release_words(const Words& words) {
   SOLITON_UNROLL
   for (const int slot : words.slots) release_page(slot);
 }
 
 template <const KernelPlan& kPlan>
-template <Width kWidth>
-SOLITON_DEVICE void Consumer<kPlan>::multiply_held(const typename Held<kWidth>::Input& x,
-                                                   const typename Held<kWidth>::Words& words,
-                                                   typename Held<kWidth>::Products& products) const {
+template <Width kWidth, class Input, class Words, class Products>
+SOLITON_DEVICE void Consumer<kPlan>::multiply_held(const Input& x, const Words& words,
+                                                   Products& products) const {
   Held<kWidth>::for_each([&](int page, int own) {
     products.unit[page][own] =
         Held<kWidth>::Unit::multiply(words.unit[page][own], x.unit[page][own], known_lane());
@@ -158,16 +157,15 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_held(const typename Held<kWidth>::
 
 /// Adds them, times their scales.
 template <const KernelPlan& kPlan>
-template <Width kWidth>
-SOLITON_DEVICE void Consumer<kPlan>::add_held(const typename Held<kWidth>::Input& x,
-                                              const typename Held<kWidth>::Products& products,
+template <Width kWidth, class Input, class Products>
+SOLITON_DEVICE void Consumer<kPlan>::add_held(const Input& x, const Products& products,
                                               TileSums<kWidth.format>& sums) const {
   Held<kWidth>::for_each([&](int page, int own) {
     Held<kWidth>::Unit::add(products.unit[page][own], x.unit[page][own], known_lane(), input_up_, sums);
   });
 }
 
-/// For an input that shared memory holds all of: each tile is handed over while the next one's words come.
+/// For an input that shared memory holds all of: a tile is added up and handed over while the next one is multiplied.
 template <const KernelPlan& kPlan>
 template <Width kWidth>
 SOLITON_DEVICE void Consumer<kPlan>::multiply_tiles(int num_tiles) {
@@ -176,18 +174,23 @@ SOLITON_DEVICE void Consumer<kPlan>::multiply_tiles(int num_tiles) {
   load_held<kWidth>(x);
   typename Held<kWidth>::Words words;
   load_words<kWidth>(words);
+  typename Held<kWidth>::Products products;
+  multiply_held<kWidth>(x, words, products);
   SOLITON_NO_UNROLL
   for (int left = num_tiles - 1;; --left) {
     if (left == 0) announce_wait();
     release_words<kWidth>(words);
     const bool is_free = tile_is_free();
-    typename Held<kWidth>::Products products;
-    multiply_held<kWidth>(x, words, products);
-    if (left > 0) load_words<kWidth>(words);
+    typename Held<kWidth>::Products next;
+    if (left > 0) {
+      load_words<kWidth>(words);
+      multiply_held<kWidth>(x, words, next);
+    }
     TileSums<kWidth.format> sums;
     add_held<kWidth>(x, products, sums);
     hand_over_tile(sums.rows(), is_free);
     if (left == 0) return;
+    products = next;
   }
 }
 

@@ -20,4 +20,11 @@ SOLITON_DEVICE float4 norm_weights(uint2 bits) {
   return w;
 }
 
+/// Bits of weights by which four elements stay as they are.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE uint2 unit_norm_weights() {
+  constexpr uint32_t kTwo = kPlan.model.norm_offset ? 0 : 0x3f803f80u;  // bf16
+  return make_uint2(kTwo, kTwo);
+}
+
 }  // namespace soliton

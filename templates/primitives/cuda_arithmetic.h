@@ -12,6 +12,12 @@ SOLITON_DEVICE float exp2_fast(float x) {
 SOLITON_DEVICE float larger_of(float a, float b) {
   return fmaxf(a, b);
 }
+/// Of a NaN and a number a NaN.
+SOLITON_DEVICE float larger_or_nan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
 SOLITON_DEVICE float log2_fast(float x) {
   return __log2f(x);
 }

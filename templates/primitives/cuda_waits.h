@@ -97,6 +97,10 @@ SOLITON_DEVICE void warp_arrive(Barrier* barrier, int times = 1) {
   warp_sync();
   barrier_arrive(barrier, times);
 }
+template <class BarrierOf>
+SOLITON_DEVICE void warp_release_each(const BarrierOf& barrier_of, int count) {
+  for (int i = 0; i < count; ++i) warp_arrive(&barrier_of(i));
+}
 #else
 SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) {
   barrier_init(barrier, warps);
@@ -104,6 +108,12 @@ SOLITON_DEVICE void barrier_init_warps(Barrier* barrier, int warps) {
 SOLITON_DEVICE void warp_arrive(Barrier* barrier, int times = 1) {
   warp_sync();
   if (thread_index() % 32 == 0) barrier_arrive(barrier, times);
+}
+template <class BarrierOf>
+SOLITON_DEVICE void warp_release_each(const BarrierOf& barrier_of, int count) {
+  warp_sync();
+  const int lane = static_cast<int>(static_cast<unsigned>(thread_index()) % 32);
+  if (lane < count) barrier_arrive(&barrier_of(lane));
 }
 #endif
 SOLITON_DEVICE void warp_release(Barrier* barrier, int times = 1) {

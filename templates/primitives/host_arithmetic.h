@@ -16,6 +16,9 @@ inline float exp2_fast(float x) {
 inline float larger_of(float a, float b) {
   return std::fmax(a, b);
 }
+inline float larger_or_nan(float a, float b) {
+  return a > b || a != a ? a : b;
+}
 inline float log2_fast(float x) {
   return std::log2(x);
 }

@@ -24,6 +24,10 @@ inline void warp_release(Barrier* barrier, int times = 1) {
   if (emulation::checking) return warp_arrive(barrier, times);
   emulation::release_by_warp(barrier, times);
 }
+template <class BarrierOf>
+inline void warp_release_each(const BarrierOf& barrier_of, int count) {
+  for (int i = 0; i < count; ++i) warp_release(&barrier_of(i));
+}
 inline void barrier_arrive_expect(Barrier* barrier, int bytes) {
   emulation::arrive(barrier, bytes);
 }

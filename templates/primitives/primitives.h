@@ -92,6 +92,7 @@
 //   void barrier_arrive(Barrier*, int times = 1);
 //   void warp_arrive(Barrier*, int times = 1);        collective: one lane's arrivals, after all lanes' accesses
 //   void warp_release(Barrier*, int times = 1);       the same, but lanes that are ahead of others need not wait for them
+//   void warp_release_each(barrier_of, int count);    the same of the Barriers barrier_of(0) to barrier_of(count - 1), at most 32
 //   void barrier_arrive_expect(Barrier*, int bytes);  arrives, and adds bytes to the transaction count
 //   bool barrier_test(Barrier*, uint32_t parity);     has the phase of that parity completed? May suspend.
 //   bool barrier_peek(Barrier*, uint32_t parity);     the same, never suspends
@@ -118,6 +119,7 @@
 //                                                     by one lane of the CTA: bounds all waits of its warps
 //
 //   float larger_of(float, float);                    of a NaN and a number the number
+//   float larger_or_nan(float, float);                the NaN
 //   float exp2_fast(float), log2_fast(float), rsqrt_fast(float), exp_fast(float);
 //   float divide_fast(float, float); uint32_t time_ns();
 //   void sleep_ns(uint32_t ns);                       for about as long, at most 1 ms

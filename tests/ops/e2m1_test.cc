@@ -51,7 +51,7 @@ void multiply_codes(LaunchParams params) {
     store_shared(reinterpret_cast<uint32_t*>(zeros) + i, 0u);
   for (int group = lane; group < kCodeColumns / 4; group += kWarpLanes) {
     const float4 v = load_global(reinterpret_cast<const float4*>(parts.x) + group);
-    Format::template store<1, kCodeColumns>(x, group, group, v, 1.0f);
+    Format::template store<1, kCodeColumns>(x, group, group, v);
   }
   copy_page<kFormat>(parts, page, lane);
   warp_sync();

@@ -93,13 +93,18 @@ void multiply(LaunchParams params) {
   }
   const InputScale scale = InputScale::of_warp<DigitNumbers<3>::kExponent>(values);
   int32_t* sums = reinterpret_cast<int32_t*>(x + kColumns * kDigits);
-  for (int i = 0; i < kGroups; ++i) {
-    const int group = i * kWarpLanes + lane;
-    if constexpr (kFormat.takes_digits()) {
-      const auto sum = Format::template store<1, kColumns>(x, group, group, values[i], scale.down, true);
-      Format::template put_sum<Format::template kSharingLanes<kColumns> == kWarpLanes>(sums, sum, lane, true);
-    } else {
-      Format::template store<1, kColumns>(x, group, group, values[i], scale.down);
+  if constexpr (kFormat.takes_digits()) {
+    typename Format::InputSum own[kGroups];
+    for (int i = 0; i < kGroups; ++i) {
+      const int group = i * kWarpLanes + lane;
+      own[i] = Format::template store<1, kColumns>(x, group, group, values[i], scale.down, true);
+    }
+    constexpr bool kWhole = Format::template kSharingLanes<kColumns> == kWarpLanes;
+    Format::template put_sums<kWhole>(sums, own, lane, [](int) { return true; });
+  } else {
+    for (int i = 0; i < kGroups; ++i) {
+      const int group = i * kWarpLanes + lane;
+      Format::template store<1, kColumns>(x, group, group, values[i]);
     }
   }
   unsigned char* page = x + integer_input_bytes(kColumns);
