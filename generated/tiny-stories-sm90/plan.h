@@ -108,7 +108,7 @@ constexpr KernelPlan kDecodeNumbers{
   .vectors = kDecodeVectors, .num_vectors = 6,
   .rows = 1, .sync = SyncMode::kSelfValidating, .num_ctas = 128,
   .copies = CopyKind::kBulk, .consumer_warps = 4, .producer_warps = 1,
-  .ring_slots = 13, .slot_bytes = 16384, .window = 2, .waiting_window = 2, .kv_window = 4,
+  .ring_slots = 13, .slot_bytes = 16384, .window = 2, .waiting_window = 1, .kv_window = 4,
   .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 13,
   .tile_slots = 4, .chunk_columns = 512, .min_pages_per_split = 2,

@@ -8,12 +8,15 @@ namespace soliton::one_row {
 
 /// Are pages multiplied two by two? With one at a time a warp waits most of the time, for a sum or out of shared memory. Where
 /// they take so many instructions that these are fetched while they are multiplied, it is slower: with blocks of scales (8B as
-/// Q4_K_M, H100: 1863 us a token one by one, 2357 two by two), and of codes where chunks of the input come in between. Where lanes
+/// Q4_K_M, H100: 1863 us a token one by one, 2357 two by two), and of E2M1 where chunks of the input come in between. Where lanes
 /// copy, before compute capability 9.0, there are no registers for two.
 template <const KernelPlan& kPlan, Width kWidth>
 SOLITON_HOST_DEVICE constexpr bool takes_pairs() {
-  if (kWidth.format.takes_digits()) return kWidth.format.block == 0 && kPlan.copies == CopyKind::kBulk;
-  return kWidth.format.type == WeightType::kE2m1 && InputSlice<kPlan, kWidth>::kChunks == 1;
+  constexpr bool kIsBulk = kPlan.copies == CopyKind::kBulk;
+  if (kWidth.format.takes_digits()) return kWidth.format.block == 0 && kIsBulk;
+  const bool takes =
+      kWidth.format.type == WeightType::kE2m1 || (kWidth.format.type == WeightType::kE4m3 && kIsBulk);
+  return takes && InputSlice<kPlan, kWidth>::kChunks == 1;
 }
 
 /// `kDigits`: a partial specialisation with a constraint that asks the plan is passed over by nvcc.

@@ -22,7 +22,7 @@ std::string parse_error(const std::string& text) {
 
 /// A value that the planner would not choose for the tiny model, and that it can follow.
 const std::map<std::string, int> kOther = {
-    {"num_ctas", 3},       {"window", 2},     {"waiting_window", 1},      {"consumer_warps", 2},
+    {"num_ctas", 3},       {"window", 2},     {"waiting_window", 2},      {"consumer_warps", 2},
     {"producer_warps", 3}, {"ring_slots", 5}, {"min_pages_per_split", 7}, {"prefetch_pages", 0}};
 
 TEST(Knobs, EachIsChosenPlannedAndForgottenByItself) {
