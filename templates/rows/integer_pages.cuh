@@ -44,9 +44,9 @@ SOLITON_DEVICE void Multiplier<kPlan>::multiply_pages(PageStream<kPlan>& stream,
         input_end = padded - input_begin < chunk ? padded : input_begin + chunk;
       }
       const int first_block = kMixes<kPlan> ? (begin + column - input_begin) / kColumnBlock : 0;
-      if (kDivided && tiles == 1) {  // as of down most CTAs have: nothing is multiplied in vain
+      if (kMixes<kPlan> && tiles == 1) {  // as of o and down most CTAs have: nothing is multiplied in vain
         const unsigned char* const page[] = {stream.bytes(slots[0])};
-        if (step.is_there()) multiply_step(step, page, input, first_block, 0, sums, operand);
+        if (!kDivided || step.is_there()) multiply_step(step, page, input, first_block, 0, sums, operand);
       } else {
         SOLITON_UNROLL
         for (int tile = 0; tile < kTilesAtOnce<kPlan>; tile += kTogether) {

@@ -32,22 +32,23 @@ class PairDigits {
     return context_.region(RegionId::kInput) + index * PairLines{columns, kSetColumns}.bytes();
   }
 
-  /// Makes `count` lines out of as many rows or pairs from `input` on: this worker's part of them, a few at once.
-  SOLITON_DEVICE void make(const unsigned char* input, int columns, int count) const {
+  /// Makes `count` lines of `kColumns` out of as many rows or pairs from `input` on: this worker's part of them, a few at once.
+  template <int kColumns>
+  SOLITON_DEVICE void make(const unsigned char* input, int count) const {
     constexpr int kStride = kWorkers * kTasks;
-    const int blocks = columns / kTaskColumns;
-    const int tasks = count * blocks;
+    constexpr int kBlocks = kColumns / kTaskColumns;
+    const int tasks = count * kBlocks;
     SOLITON_NO_UNROLL
     for (int begin = worker_ * kTasks; begin < tasks; begin += kAtOnce * kStride) {
       Task loaded[kAtOnce];
       SOLITON_UNROLL
       for (int i = 0; i < kAtOnce; ++i) {
         const int number = begin + i * kStride + context_.lane / kTaskLanes;
-        loaded[i] = load(input, columns, blocks, number < tasks ? number : tasks - 1);  // the same once more
+        loaded[i] = load<kColumns>(input, number < tasks ? number : tasks - 1);  // the same once more
       }
       SOLITON_UNROLL
       for (int i = 0; i < kAtOnce; ++i) {
-        if (begin + i * kStride < tasks) convert(loaded[i], columns);
+        if (begin + i * kStride < tasks) convert<kColumns>(loaded[i]);
       }
     }
   }
@@ -60,21 +61,24 @@ class PairDigits {
     uint4 words[kParts];  // of its columns
   };
 
-  SOLITON_DEVICE Task load(const unsigned char* input, int columns, int blocks, int number) const {
+  template <int kColumns>
+  SOLITON_DEVICE Task load(const unsigned char* input, int number) const {
+    constexpr int kBlocks = kColumns / kTaskColumns;
     Task task;
-    task.line = number / blocks;
-    task.column = (number - task.line * blocks) * kTaskColumns + context_.lane % kTaskLanes * kLaneColumns;
-    const unsigned char* from =
-        input + (static_cast<int64_t>(task.line) * kParts * columns + task.column) * 2;
+    task.line = static_cast<int>(static_cast<uint32_t>(number) / kBlocks);
+    task.column = (number - task.line * kBlocks) * kTaskColumns + context_.lane % kTaskLanes * kLaneColumns;
+    const unsigned char* from = input + (task.line * kParts * kColumns + task.column) * 2;
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part)
-      task.words[part] = load_global(reinterpret_cast<const uint4*>(from + part * columns * 2));
+      task.words[part] = load_global(reinterpret_cast<const uint4*>(from + part * kColumns * 2));
     return task;
   }
 
-  SOLITON_DEVICE void convert(const Task& task, int columns) const {
+  template <int kColumns>
+  SOLITON_DEVICE void convert(const Task& task) const {
+    constexpr PairLines kLines = {kColumns, kSetColumns};
     float values[kLaneColumns];
-    uint32_t largest = 0;
+    float largest_of[2] = {};
     SOLITON_UNROLL
     for (int i = 0; i < kLaneColumns; ++i) {
       values[i] = 0.0f;
@@ -84,8 +88,9 @@ class PairDigits {
         const uint32_t word = i / 2 == 0 ? v.x : i / 2 == 1 ? v.y : i / 2 == 2 ? v.z : v.w;
         values[i] += float_from_bits(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
       }
-      largest = larger(largest, magnitude(values[i]));
+      largest_of[i % 2] = larger_or_nan(largest_of[i % 2], fabsf(values[i]));
     }
+    uint32_t largest = float_bits(larger_or_nan(largest_of[0], largest_of[1]));
     for (int mask = 1; mask < kTaskLanes; mask *= 2)
       largest = larger(largest, static_cast<uint32_t>(shuffle_xor(largest, mask)));
     const InputScale scale = InputScale::of<Numbers::kExponent>(largest);
@@ -102,7 +107,7 @@ class PairDigits {
       const uint32_t numbers[4] = {number(0), number(2), number(1), number(3)};
       Numbers::divide(numbers, digits[half]);
     }
-    unsigned char* const to = line(columns, task.line);
+    unsigned char* const to = line(kColumns, task.line);
     unsigned char* const step =
         to + task.column / kStepColumns * PairLines::kStepBytes + task.column % kStepColumns;
     SOLITON_UNROLL
@@ -112,8 +117,7 @@ class PairDigits {
     for (int mask = 1; mask < kSetColumns / kLaneColumns; mask *= 2)
       sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask));
     if (task.column % kSetColumns != 0) return;
-    store_shared(reinterpret_cast<float2*>(to + PairLines{columns, kSetColumns}.scales_offset()) +
-                     task.column / kSetColumns,
+    store_shared(reinterpret_cast<float2*>(to + kLines.scales_offset()) + task.column / kSetColumns,
                  make_float2(scale.up, scale.up * kOfSums * static_cast<float>(sum)));
   }
 

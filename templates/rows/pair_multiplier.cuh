@@ -20,6 +20,13 @@ class PairMultiplier {
   static constexpr int kStepPairs = kPlan.rows * kPlan.model.mixture.used();  // of a step
   static constexpr int kParts = kShape<kPlan>.parts;
   static constexpr int kFfn = kPlan.model.mixture.ffn;
+  /// Of gate and up, padded.
+  static constexpr int kColumns = [] {
+    for (int i = 0; i < kPlan.num_matrices; ++i) {
+      if (kPlan.matrices[i].experts.axis == ExpertAxis::kRows) return kPlan.matrices[i].padded_columns;
+    }
+    return 0;
+  }();
   static_assert(kParts == 2, "lanes of a quad put out a part each");
 
  public:
@@ -29,7 +36,7 @@ class PairMultiplier {
   /// Brings what gate and up read, before anyone knows which experts the rows go through. Pairs with all workers' waits in
   /// choose().
   SOLITON_DEVICE void bring_rows(const MatrixPhase& phase) const {
-    digits_.make(input_of(phase), phase.padded, context_.params.tree.num_rows);
+    digits_.template make<kColumns>(input_of(phase), context_.params.tree.num_rows);
   }
 
   /// All that this CTA has of a phase, tiles of neighbouring experts. Collective of the workers.
@@ -56,7 +63,8 @@ class PairMultiplier {
       }
       const int end_tile = slot * experts.tiles < end ? slot * experts.tiles : end;
       if (tile > run.first) meet();  // nobody reads the lines of those before
-      digits_.make(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>, kFfn, end_pair - first_pair);
+      digits_.template make<kFfn>(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>,
+                                  end_pair - first_pair);
       meet();
       SOLITON_NO_UNROLL
       for (; tile < end_tile; tile += experts.slot_tiles)
@@ -96,7 +104,7 @@ class PairMultiplier {
     const Slot slot(context_, number);
     const bool gates = experts.axis == ExpertAxis::kRows;
     const Lines lines = {slot, slot.pairs(), gates ? -1 : slot.first_pair() - first_pair,
-                         gates ? phase.padded : kFfn};
+                         gates ? kColumns : kFfn};
     Sums sums = {};
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (suits_pairs(kPlan.rows, kFormat, 0)) {
