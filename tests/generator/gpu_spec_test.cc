@@ -245,7 +245,7 @@ TEST(GpuSpec, ReadsEveryNumber) {
   EXPECT_FALSE(h200.unified_memory);
   EXPECT_TRUE(load_gpu_spec(kGpus / "gb10.yaml").unified_memory);
   EXPECT_EQ(h200.read_bandwidth_bytes_per_s, 4.6e12);
-  EXPECT_EQ(h200.phase_wait_us, 0.9);
+  EXPECT_EQ(h200.phase_wait_us, 0.8);
   EXPECT_EQ(h200.phase_latency_us, 2.3);
   EXPECT_EQ(h200.attention_item_us, 0.3);
   EXPECT_EQ(h200.attention_mma_us, 0.002);
