@@ -15,6 +15,7 @@
 #include "models/check_layers.h"
 #include "models/check_rope.h"
 #include "models/limits.h"
+#include "models/matrix_roles.h"
 
 namespace soliton {
 namespace {

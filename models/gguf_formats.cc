@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "layout/model_facts.h"
+#include "models/matrix_roles.h"
 
 namespace soliton {
 namespace {

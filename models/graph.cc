@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "layout/model_shape.h"
+#include "models/matrix_roles.h"
 
 namespace soliton {
 namespace {

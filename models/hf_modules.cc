@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "models/matrix_roles.h"
+
 namespace soliton {
 namespace {
 

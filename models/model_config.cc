@@ -12,6 +12,7 @@
 #include "layout/fact_list.h"
 #include "models/check.h"
 #include "models/limits.h"
+#include "models/matrix_roles.h"
 #include "models/model_config_rope.h"
 #include "models/strict_yaml.h"
 #include "models/yaml_members.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "generator/plan/verify_passes.h"
+#include "models/matrix_roles.h"
 
 namespace soliton {
 namespace {

@@ -240,15 +240,13 @@ struct KernelPlan {
     const int digits = of_all > pair_line_bytes() ? of_all : pair_line_bytes();
     return chunks > digits ? chunks : digits;
   }
-  /// A part of a query tile, or of its share, that one warp hands to another: accumulators as lanes hold them, and maximum
-  /// and sum of each query.
+  /// A part of a query tile, or of its share, that one warp hands to another: accumulators, and maximum and sum of each query.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
     return model.head_dim / dim_shares() / 8 * kWarpLanes * 16 + kQueryRows * 8;
   }
   /// Warps among which the output dims of a query tile are shared; each computes all of its scores.
   SOLITON_HOST_DEVICE constexpr int dim_shares() const { return ceil_divide(model.head_dim, warp_dims); }
-  /// Query tiles that an attention item of any length may touch: all are at work at once. The pages of one with more
-  /// stay in the ring until it is done.
+  /// Query tiles that an attention item of any length may touch: the pages of one with more stay in the ring until it is done.
   SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
   /// What a CTA keeps of the residual stream.
   SOLITON_HOST_DEVICE constexpr int residual_bytes() const {

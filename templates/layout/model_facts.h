@@ -108,10 +108,6 @@ struct ModelFacts {
   float rope_long_factors[kMostRotatedPairs] = {};
 };
 
-/// A layer's matrices, a bit each.
-enum MatrixRole : int32_t { kQkvMatrix = 1, kOMatrix = 2, kGateUpMatrix = 4, kDownMatrix = 8 };
-constexpr const char* kMatrixRoleNames[] = {"qkv", "o", "gate_up", "down"};
-
 constexpr int32_t kMixture = -1;
 
 /// Experts of a mixture that lie in memory: those that tokens are routed to, then the shared ones.

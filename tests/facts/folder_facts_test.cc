@@ -9,6 +9,7 @@
 #include "error_of.h"
 #include "layout/fact_list.h"
 #include "models/hf_config.h"
+#include "models/matrix_roles.h"
 #include "models/model_config.h"
 #include "models/strict_yaml.h"
 #include "temporary_folder.h"

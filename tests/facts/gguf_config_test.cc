@@ -9,6 +9,7 @@
 #include "error_of.h"
 #include "gguf_builder.h"
 #include "layout/fact_list.h"
+#include "models/matrix_roles.h"
 #include "temporary_folder.h"
 
 namespace soliton {

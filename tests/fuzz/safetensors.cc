@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
+#include "models/matrix_roles.h"
 #include "runtime/weights/model_tensors.h"
 
 namespace soliton {

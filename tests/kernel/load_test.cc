@@ -9,6 +9,7 @@
 #include "kernel/kernel_fixture.h"
 #include "layout/fact_list.h"
 #include "models/error.h"
+#include "models/matrix_roles.h"
 #include "models/model_tables.h"
 #include "refusals.h"
 #include "runtime/weights/weights.h"

@@ -7,6 +7,7 @@
 #include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "layout/fact_list.h"
+#include "models/matrix_roles.h"
 
 namespace soliton {
 namespace {
