@@ -31,6 +31,8 @@ class AttentionState {
       kHeadDim / kMmaColumns;  // mma of one token tile for the scores, and for the output
   static constexpr KvShape kKv = kPlan.model.kv();
   static constexpr int kKvParts = kKv.parts;
+  /// Of dependent mma: two hide their latency. Where lanes copy and there are experts, registers would spill.
+  static constexpr int kChains = kPlan.copies == CopyKind::kBulk || kPlan.model.mixture.experts == 0 ? 2 : 1;
 
   SOLITON_DEVICE void begin(const Context<kPlan>& context, int lane) {
     constexpr int kQuarter = kHeadDim / 4;  // dims of a lane quad, see KvShape
@@ -60,14 +62,14 @@ class AttentionState {
                                 const unsigned char* const (&values)[kCount], int lane,
                                 const int (&first_token)[kCount], int first_seen,
                                 const BlockQuery<kPlan>& query) {
-    float chains[kCount][2][4] = {};  // of dependent mma: two hide their latency
+    float chains[kCount][kChains][4] = {};
     MmaBatch batch;
     SOLITON_UNROLL
     for (int i = 0; i < kKvParts * kSteps; ++i) {
       const int offset = i / kSteps * kKv.part_bytes() + i % kSteps * 2 * kCoreBytes;
       SOLITON_UNROLL
       for (int t = 0; t < kCount; ++t)
-        mma_f16(chains[t][i % 2], load_matrices<kKv.key_stride(), kCoreBytes>(keys[t] + offset, lane),
+        mma_f16(chains[t][i % kChains], load_matrices<kKv.key_stride(), kCoreBytes>(keys[t] + offset, lane),
                 query_[i % kSteps]);
     }
     batch.end();
@@ -76,7 +78,8 @@ class AttentionState {
     for (int t = 0; t < kCount; ++t) {
       SOLITON_UNROLL
       for (int r = 0; r < 4; ++r) {
-        const float sum = chains[t][0][r] + chains[t][1][r];
+        float sum = chains[t][0][r];
+        if constexpr (kChains > 1) sum += chains[t][1][r];
         const int token = first_token[t] + lane / 4 + r / 2 * 8;
         scores[t][r] = query.score(sum + shuffle_xor(sum, 2), lane % 2 * 2 + r % 2, token);
       }
