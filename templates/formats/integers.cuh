@@ -2,10 +2,10 @@
 // formats/integer_words.cuh, and their scales in formats/integer_scales.cuh. All sums are of integers, and exact.
 //
 // x is rounded to 23 bits relative to the greatest magnitude of a warp's slice, and these are written as three
-// signed digits of 8 bits: three columns of the mma's B operand, a fourth being 0. The two strips of a unit are
-// its two halves: an mma multiplies weights of a strip by x of both, and of the sums only the half that
+// signed digits of 8 bits: three columns of the mma's B operand, beside a fourth whose sums nobody reads. The two strips
+// of a unit are its two halves: an mma multiplies weights of a strip by x of both, and of the sums only the half that
 // belongs to the strip is wanted. So a register of x serves two mma; lane l = 4 g + j ends up with two digits'
-// sums for strip j / 2 of rows g and g + 8; and only has to know that strip's scales.
+// sums for strip j / 2 of rows g and g + 8, or one's, and only has to know that strip's scales.
 #pragma once
 
 #include "formats/integer_units.cuh"

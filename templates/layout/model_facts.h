@@ -94,7 +94,7 @@ struct ModelFacts {
   int32_t query_scale_context = 0;  // tokens
   // Of each layer where they differ, kMixture of one that is a mixture of experts, and ffn is the widest; else zeros.
   int32_t layer_ffn[kMostListedLayers] = {};
-  // Of each layer which matrices have further_bits: several of MatrixRole.
+  // Of each layer which matrices have further_bits: several of MatrixRole (models/matrix_roles.h).
   int32_t layer_further[kMostListedLayers] = {};
   // Of each layer the keys that a query sees, its own is the last, 0: all; zeros where no layer has a window.
   int32_t layer_window[kMostListedLayers] = {};

@@ -229,7 +229,7 @@ SOLITON_HOST_DEVICE constexpr int tile_bytes(WeightFormat format, int padded) {
 }
 
 /// Bytes that a slice of `columns` columns of x takes in shared memory where it meets integers: of every column
-/// its digits; then of every step of every unit, and both strips, what lanes know of the sum of x.
+/// its digits, and room for one more; then of every step of every unit, and both strips, what lanes know of the sum of x.
 constexpr int kDigits = 4;
 SOLITON_HOST_DEVICE constexpr int integer_input_bytes(int columns) {
   return columns * kDigits + columns / (kStrips * kStepColumns) * 16;

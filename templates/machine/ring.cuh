@@ -33,7 +33,7 @@ class RingPosition {
   uint32_t parity_ = 0;
 };
 
-/// Uses from one place to another, at most a round behind it.
+/// Uses from one RingPosition::place() to another, which is less than two rounds behind it.
 template <int kSlots>
 SOLITON_DEVICE int uses_between(int from, int to) {
   return to >= from ? to - from : to - from + 2 * kSlots;

@@ -1,5 +1,5 @@
 // Which tiles of integers a consumer warp multiplies out of registers: it holds x of a page or two while one tile after another is
-// multiplied by it, and adds up a tile's products while the words of the next are on their way.
+// multiplied by it, and adds up a tile's products while the next one's are made, or its words are on their way.
 #pragma once
 
 #include "one_row/input.cuh"

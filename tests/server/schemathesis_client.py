@@ -57,7 +57,8 @@ def main(port, number):
         run = subprocess.run(
             [os.path.join(os.path.dirname(sys.executable), "schemathesis"), "run", f"http://127.0.0.1:{port}/openapi.json",
              "--checks", "all", "--exclude-checks", "positive_data_acceptance", "--max-examples", number, "--seed", "1",
-             "--exclude-path", "/v1/embeddings", "--continue-on-failure", "--request-timeout", "300", "--max-response-time", "300", "--workers", "1",
+             # What there is none of is 501.
+             "--exclude-path-regex", "/embed", "--continue-on-failure", "--request-timeout", "300", "--max-response-time", "300", "--workers", "1",
              "--no-color"],
             cwd=folder, env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_client", "PYTHONPATH": here, "HOME": folder})
     sys.exit(run.returncode)
