@@ -245,9 +245,9 @@ void shape_rows(Plan& plan) {
   const int wanted_tiles = std::max(least_query_tiles(plan),
                                     std::min(qkv.query_tiles(), plan.policy().query_tiles / qkv.kv.parts));
   while (fitting_query_tiles(plan) < wanted_tiles) ++plan.input_buffers;
-  // Lines of pairs may leave room for a chunk more.
-  const int lines = PlannedKernel(plan)->pair_line_bytes();
-  if (lines > 0) plan.input_buffers = std::max(plan.input_buffers, lines / shape.chunk_bytes());
+  // What is multiplied pair by pair may leave room for a chunk more.
+  const int of_pairs = PlannedKernel(plan)->pair_input_bytes();
+  if (of_pairs > 0) plan.input_buffers = std::max(plan.input_buffers, of_pairs / shape.chunk_bytes());
   plan.max_query_tiles = most_query_tiles(plan);
 }
 

@@ -190,9 +190,12 @@ void Engine::clear_workspace(const EngineCard& card, const Descriptor& descripto
   const Library& device = library_.functions();
   library_.check(device.fill(card.workspace.as<void>(), 0, static_cast<size_t>(descriptor.workspace_bytes)),
                  "clear the workspace");
-  library_.check(device.fill(card.workspace.as<std::byte>() + descriptor.sums_offset, kMissingByte,
-                             static_cast<size_t>(descriptor.sums_bytes)),
-                 "clear the sums");
+  for (const WorkspaceRange& range : descriptor.missing.ranges) {
+    if (range.bytes == 0) continue;
+    library_.check(device.fill(card.workspace.as<std::byte>() + range.offset, kMissingByte,
+                               static_cast<size_t>(range.bytes)),
+                   "clear what says itself that it has arrived");
+  }
   signals_.as<Signals>()[card.index] = {};
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "layout/model_shape.h"
+#include "layout/packed_matrix.h"
 #include "layout/weight_format.h"
 
 namespace soliton {
@@ -22,6 +23,17 @@ constexpr int kPairUnitColumns = 256;
 SOLITON_HOST_DEVICE constexpr bool suits_pairs(int rows, WeightFormat format, int columns) {
   return rows == 8 && format.bits() == 4 && format.takes_digits() && !format.has_minima &&
          format.block == 0 && format.group >= kStepColumns && columns <= format.page_columns();
+}
+
+/// Columns of the widest page of integers that dense layers have.
+SOLITON_HOST_DEVICE constexpr int unit_columns(const PackedMatrix* matrices, int num_matrices) {
+  int widest = 0;
+  for (int i = 0; i < num_matrices; ++i) {
+    if (!matrices[i].format.has_scales() || matrices[i].experts.axis != ExpertAxis::kNone) continue;
+    const int columns = page_columns(matrices[i].format, matrices[i].padded_columns);
+    widest = columns > widest ? columns : widest;
+  }
+  return widest;
 }
 
 /// The activations of a pair in shared memory: of each step of 32 columns [digit][quad of lanes]{8 bytes}; behind them of every

@@ -54,13 +54,12 @@ struct KernelPlan {
   int warp_dims = 128;            // output dims of a query tile that one warp's registers hold
   bool shares_registers = false;  // do workers take registers from the other warps, as whole warpgroups can?
   bool warpgroups = false;        // do warpgroups multiply (wgmma)?
-
-  int squares = kNone;         // several rows: the vector of the sums of squares of each CTA's columns
-  int block = kNone;           // the same, where norms follow blocks: what these give, as threads hold it,
-  int block_squares = kNone;   // and its sums of squares
-  Vector partials = {};        // one row: of attention that is split over CTAs
-  Vector sums = {};            // warpgroups: of tiles, of every CTA those of sum_passes()
-  int64_t counter_offset = 0;  // in the workspace, as all up to
+  int squares = kNone;            // several rows: the vector of the sums of squares of each CTA's columns
+  int block = kNone;              // the same, where norms follow blocks: what these give, as threads hold it,
+  int block_squares = kNone;      // and its sums of squares
+  Vector partials = {};           // one row: of attention that is split over CTAs
+  Vector sums = {};               // warpgroups: of tiles, of every CTA those of sum_passes()
+  int64_t counter_offset = 0;     // in the workspace, as all up to
   int64_t counter_bytes = 0;
   int64_t workspace_bytes = 0;
   int num_regions = 0;
@@ -223,21 +222,22 @@ struct KernelPlan {
     if (shape().digits == 0) return 0;
     return shape().digit_columns / kStepColumns / set_steps() * (block_rows() / 2) * 16;
   }
-  /// Lines of as many pairs as an expert may have.
-  SOLITON_HOST_DEVICE constexpr int pair_line_bytes() const {
-    int columns = 0;
-    for (int i = 0; multiplies_pairs() && i < num_matrices; ++i) {
+  /// Lines of as many pairs as an expert may have; or what all units of a page meet, see takes_units().
+  SOLITON_HOST_DEVICE constexpr int pair_input_bytes() const {
+    if (!multiplies_pairs()) return 0;
+    int columns = model.mixture.ffn;
+    for (int i = 0; i < num_matrices; ++i) {
       const bool gates = matrices[i].experts.axis == ExpertAxis::kRows;
       columns = gates && matrices[i].padded_columns > columns ? matrices[i].padded_columns : columns;
     }
-    columns = model.mixture.ffn > columns ? model.mixture.ffn : columns;
-    return multiplies_pairs() ? rows * pair_lines(columns).bytes() : 0;
+    const int lines = rows * pair_lines(columns).bytes();
+    const int units = shares_registers ? unit_columns(matrices, num_matrices) * shape().column_bytes() : 0;
+    return lines > units ? lines : units;
   }
   /// Chunks of activations; or digits of the input and their scales, or of pairs.
   SOLITON_HOST_DEVICE constexpr int input_bytes() const {
     const int chunks = input_buffers * shape().chunk_bytes();
-    const int of_all = digit_bytes() + digit_scale_bytes();
-    const int digits = of_all > pair_line_bytes() ? of_all : pair_line_bytes();
+    const int digits = digit_bytes() + digit_scale_bytes() + pair_input_bytes();
     return chunks > digits ? chunks : digits;
   }
   /// A part of a query tile, or of its share, that one warp hands to another: accumulators, and maximum and sum of each query.

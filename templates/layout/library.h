@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "layout/awaited_words.h"
 #include "layout/delay.h"
 #include "layout/kernel_plan.h"
 #include "layout/launch.h"
@@ -15,7 +16,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 25;
+constexpr uint32_t kLibraryAbi = 26;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -63,9 +64,8 @@ struct Descriptor {
   int32_t rows;             // of activations in a step
   int32_t max_query_tiles;  // several rows: of 16 query heads, that an attention item may touch at most;
   int32_t resident_tokens;  // and tokens of an item that touches more than streamed_query_tiles()
-  int64_t workspace_bytes;  // all zeros before a launch
-  int64_t sums_offset;      // except sums_bytes from sums_offset on, all of which are kMissingByte
-  int64_t sums_bytes;
+  int64_t workspace_bytes;  // all zeros before a launch, but for
+  MissingRanges missing;    // these, which are kMissingByte
 };
 
 constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& plan) {
@@ -80,10 +80,7 @@ constexpr Descriptor describe(const ModelDescriptor& model, const KernelPlan& pl
   descriptor.max_query_tiles = plan.rows == 1 ? 0 : plan.max_query_tiles;
   descriptor.resident_tokens = plan.rows == 1 ? 0 : plan.resident_tokens();
   descriptor.workspace_bytes = plan.workspace_bytes;
-  if (plan.warpgroups) {
-    descriptor.sums_offset = plan.sums.offset;
-    descriptor.sums_bytes = plan.residual_offset(0) - plan.sums.offset;
-  }
+  descriptor.missing = missing_ranges(plan);
   return descriptor;
 }
 

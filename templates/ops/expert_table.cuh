@@ -60,6 +60,18 @@ struct RouterSlices {
   static constexpr int kWords = route_words(kPlan.model.mixture.logits());  // of a slice
 };
 
+/// CTAs that have tiles of the router, of all cards: some that follow one another, and the first behind the last.
+template <const KernelPlan& kPlan>
+consteval TileRun router_ctas() {
+  for (int i = 0; i < kPlan.num_phases; ++i) {
+    const Phase& phase = kPlan.phases[i];
+    if (phase.kind != PhaseKind::kMatrix || phase.output != OutputKind::kRouter) continue;
+    const int tiles = kPlan.matrices[phase.matrix].num_tiles * phase.column_slices;
+    return {phase.first_cta, 1, tiles < kPlan.all_ctas() ? tiles : kPlan.all_ctas()};
+  }
+  return {};
+}
+
 /// What the router reads, and gate and up of experts.
 template <const KernelPlan& kPlan>
 consteval Vector mixture_input() {

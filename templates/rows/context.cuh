@@ -10,6 +10,7 @@
 #pragma once
 
 #include "formats/formats.cuh"
+#include "layout/awaited_words.h"
 #include "ops/expert_table.cuh"
 #include "ops/kv_pages.cuh"
 #include "ops/split.cuh"
@@ -116,10 +117,23 @@ struct Context : PlanHolder<kPlan> {
     const int first = num_tiles * global_cta() / kPlan.all_ctas();
     return {first, 1, num_tiles * (global_cta() + 1) / kPlan.all_ctas() - first};
   }
-  /// The same where pairs are multiplied, of slots that have a few tiles each.
+  /// The same where pairs are multiplied, of slots that have a few tiles each. CTAs that have tiles of the router come to gate and
+  /// up later than the others: by the time of kRouterSlots slots, which they have less.
   SOLITON_DEVICE TileRun whole_slots(const ExpertPhase& experts) const {
-    const TileRun slots = neighbours(expert_slots() * (experts.tiles / experts.slot_tiles));
-    return {slots.first * experts.slot_tiles, 1, slots.count * experts.slot_tiles};
+    constexpr int kCtas = kPlan.all_ctas();
+    constexpr int kRouterSlots = 5;
+    constexpr TileRun kRouters = router_ctas<kPlan>();
+    const int slots = expert_slots() * (experts.tiles / experts.slot_tiles);
+    const int most = slots / (2 * kCtas);
+    const int less = experts.axis != ExpertAxis::kRows ? 0 : most < kRouterSlots ? most : kRouterSlots;
+    const auto first_of = [&](int cta) {
+      constexpr int kEnd = kRouters.first + kRouters.count;  // of them; the first CTA again behind the last
+      const int behind = cta < kRouters.first ? 0 : cta < kEnd ? cta - kRouters.first : kRouters.count;
+      const int wrapped = kEnd <= kCtas ? 0 : cta < kEnd - kCtas ? cta : kEnd - kCtas;
+      return (slots + kRouters.count * less) * cta / kCtas - less * (behind + wrapped);
+    };
+    const int first = first_of(global_cta());
+    return {first * experts.slot_tiles, 1, (first_of(global_cta() + 1) - first) * experts.slot_tiles};
   }
   /// How many of the `left` tiles from `tile` on are multiplied together: of one expert alone.
   static SOLITON_DEVICE int tiles_together(const MatrixPhase& matrix, int tile, int left) {

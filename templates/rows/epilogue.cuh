@@ -200,7 +200,7 @@ class Epilogue : public NormFactors<kPlan> {
   /// weight.
   template <int kLines, class Find>
   SOLITON_DEVICE void add_up(const MatrixInstance& at, Vector stream, const TileRun& run, const Find& find) {
-    const float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
+    float4* outputs = context_.template workspace<float4>(at.phase.output_vector.offset);
     SOLITON_NO_UNROLL
     for (int i = 0; i < kOwnRows; ++i) {
       own_row_ = i;

@@ -6,6 +6,7 @@
 
 #include "rows/experts.cuh"
 #include "rows/multiplier.cuh"
+#include "rows/unit_multiplier.cuh"
 
 namespace soliton::rows {
 
@@ -18,6 +19,16 @@ class ExpertMultiplier : public Multiplier<kPlan> {
  public:
   using Base::Base;
   using typename Base::Sums;
+
+  /// The same where workers take units: multiplies the next `tiles` tiles, and hands them over.
+  SOLITON_DEVICE void multiply_units(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles) {
+    this->begin_hand_over();
+    with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+      if constexpr (suits_pairs(kPlan.rows, kFormat, 0))
+        UnitMultiplier<kPlan, kFormat>(this->context_, this->worker_).multiply(stream, phase, tiles);
+    });
+    this->end_hand_over();
+  }
 
   /// Multiplies the next `tiles` tiles, from number `tile` on, by all of the input.
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tile, int tiles,

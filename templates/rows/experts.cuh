@@ -36,17 +36,7 @@ SOLITON_DEVICE bool shares_pairs(const MatrixPhase& phase, int pairs) {
 
 /// Workers of all CTAs that put out logits of experts.
 template <const KernelPlan& kPlan>
-consteval int count_routers() {
-  int tiles = 0;
-  for (int i = 0; i < kPlan.num_phases; ++i) {
-    const Phase& phase = kPlan.phases[i];
-    if (phase.kind == PhaseKind::kMatrix && phase.output == OutputKind::kRouter)
-      tiles = kPlan.matrices[phase.matrix].num_tiles * phase.column_slices;
-  }
-  return (tiles < kPlan.all_ctas() ? tiles : kPlan.all_ctas()) * kShape<kPlan>.finishing_workers();
-}
-template <const KernelPlan& kPlan>
-constexpr uint32_t kRouters = count_routers<kPlan>();
+constexpr uint32_t kRouters = router_ctas<kPlan>().count* kShape<kPlan>.finishing_workers();
 
 template <const KernelPlan& kPlan>
 class ExpertChooser {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ops/head_norm.cuh"
+#include "ops/missing.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -96,15 +97,26 @@ struct HeadOnItsWay {
     head = of_card < card_queries
                ? context.head_of_model(of_card)
                : kPlan.model.num_heads + (of_card - card_queries) * kPlan.num_cards + context.card();
-    const auto load_at = [&](int dim) {
-      return present ? load_global(reinterpret_cast<const float4*>(unnormed(context, row, head, dim)))
-                     : make_float4(0, 0, 0, 0);
-    };
-    value = load_at(first_dim(context));
-    if constexpr (kHasHalves) second = load_at(first_dim(context) + kPlan.model.head_dim / 2);
+    load_values(context);
     joint = joint_scales(context, row, head);
     norm.load(context.params, {layer, context.position(row), head >= kPlan.model.num_heads, present, head},
               context.lane);
+  }
+
+  /// Waits until all of it has been written, and makes it missing again, where it says that itself.
+  SOLITON_DEVICE void await(const Context<kPlan>& context) {
+    if constexpr (kAwaits) {
+      if (!present) return;
+      Spin spin(context.bound());
+      while (is_missing(value) || (kHasHalves && is_missing(second))) {
+        spin.pause(context.site(WaitKind::kPartial, row, 0, kMissing));
+        load_values(context);
+      }
+      const float none = float_from_bits(kMissing);
+      store_relaxed(place(context, 0), make_float4(none, none, none, none));
+      if constexpr (kHasHalves)
+        store_relaxed(place(context, kPlan.model.head_dim / 2), make_float4(none, none, none, none));
+    }
   }
 
   SOLITON_DEVICE void finish(const Context<kPlan>& context) {
@@ -119,6 +131,21 @@ struct HeadOnItsWay {
   }
 
  private:
+  static constexpr bool kAwaits = awaits_words(kPlan, PhaseKind::kNormHeads);
+
+  /// This lane's four dims of the head, or those `behind` them.
+  SOLITON_DEVICE float4* place(const Context<kPlan>& context, int behind) const {
+    return reinterpret_cast<float4*>(unnormed(context, row, head, first_dim(context) + behind));
+  }
+  SOLITON_DEVICE void load_values(const Context<kPlan>& context) {
+    const auto load_at = [&](int behind) {
+      if (!present) return make_float4(0, 0, 0, 0);
+      if constexpr (kAwaits) return load_relaxed(place(context, behind));
+      return load_global(place(context, behind));
+    };
+    value = load_at(0);
+    if constexpr (kHasHalves) second = load_at(kPlan.model.head_dim / 2);
+  }
   static SOLITON_DEVICE int first_dim(const Context<kPlan>& context) {
     return context.lane % HeadNorm<kPlan>::kLanes * 4;
   }
@@ -153,7 +180,10 @@ SOLITON_DEVICE void norm_heads(const Context<kPlan>& context, int first, int str
       heads[k].load(context, index, num_heads, layer);
     }
     SOLITON_UNROLL
-    for (int k = 0; k < kAtOnce; ++k) heads[k].finish(context);
+    for (int k = 0; k < kAtOnce; ++k) {
+      heads[k].await(context);
+      heads[k].finish(context);
+    }
   }
 }
 

@@ -38,7 +38,7 @@ class InputLoader {
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));
     const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
     if constexpr (kPairs<kPlan>) {  // workers bring what they multiply
-      if (axis != ExpertAxis::kNone) return context_.end_phase();
+      if (axis != ExpertAxis::kNone || takes_units<kPlan>(phase)) return context_.end_phase();
     }
     if constexpr (kGroups<kPlan>) {
       if (axis != ExpertAxis::kNone) {
@@ -67,11 +67,11 @@ class InputLoader {
     context_.end_phase();
   }
 
-  SOLITON_DEVICE void norm_heads(int /*layer*/) { pass(); }
-  SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) { pass(); }
-  SOLITON_DEVICE void choose(const MatrixInstance& /*at*/) { pass(); }
-  SOLITON_DEVICE void group(const MatrixInstance& /*at*/) { pass(); }
-  SOLITON_DEVICE void ungroup(const MatrixInstance& /*at*/) { pass(); }
+  SOLITON_DEVICE void norm_heads(int /*layer*/) { pass<PhaseKind::kNormHeads>(); }
+  SOLITON_DEVICE void norm_block(const MatrixInstance& /*at*/) { pass<PhaseKind::kNormBlock>(); }
+  SOLITON_DEVICE void choose(const MatrixInstance& /*at*/) { pass<PhaseKind::kChoose>(); }
+  SOLITON_DEVICE void group(const MatrixInstance& /*at*/) { pass<PhaseKind::kGroup>(); }
+  SOLITON_DEVICE void ungroup(const MatrixInstance& /*at*/) { pass<PhaseKind::kUngroup>(); }
 
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
@@ -111,9 +111,11 @@ class InputLoader {
   }
 
  private:
-  /// A phase in which workers read what they want themselves.
+  /// A phase in which workers read what they want themselves, and may wait for it too.
+  template <PhaseKind kKind>
   SOLITON_DEVICE void pass() {
-    begin_phase();
+    constexpr bool kAwaits = awaits_words(kPlan, kKind);
+    begin_phase(kAwaits ? Writers::kNone : Writers::kAll);
     context_.end_phase();
   }
 

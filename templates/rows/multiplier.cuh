@@ -64,9 +64,7 @@ class Multiplier {
   /// Puts down this worker's part of `count` tiles, from `tile` on, for those that finish them. Pairs with their
   /// waits.
   SOLITON_DEVICE void hand_over(const Sums& sums, int tile, int count) {
-    // True at once for the first use: the parity is that of the phase before the barrier's first.
-    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTilesEmpty, 0);
-    parity_ ^= 1;
+    begin_hand_over();
     SOLITON_UNROLL
     for (int t = 0; t < kRowsShape.handed_tiles; ++t) {
       if (t >= count) break;
@@ -83,10 +81,17 @@ class Multiplier {
         }
       }
     }
-    warp_release(&context_.barrier(BarrierId::kTilesFull));
+    end_hand_over();
   }
 
  protected:
+  SOLITON_DEVICE void begin_hand_over() {
+    // True at once for the first use: the parity is that of the phase before the barrier's first.
+    context_.wait(context_.barrier(BarrierId::kTilesEmpty), parity_ ^ 1, WaitKind::kTilesEmpty, 0);
+    parity_ ^= 1;
+  }
+  SOLITON_DEVICE void end_hand_over() { warp_release(&context_.barrier(BarrierId::kTilesFull)); }
+
   /// What integers are multiplied with: all rows of the input.
   struct AllRows {
     int offset;

@@ -204,8 +204,12 @@ class Outputs : public ResidualStream<kPlan> {
         // Pairs with the loads in norm_heads(), a phase later.
         const int kv_head = is_query ? head / kPlan.model.group() : head - kPlan.model.num_heads;
         const auto put = [&](int dim, float2 v) {
-          context_.publish_of_head(kv_head, reinterpret_cast<float2*>(unnormed(context_, row(), head, dim)),
-                                   v);
+          float2* const to = reinterpret_cast<float2*>(unnormed(context_, row(), head, dim));
+          if constexpr (awaits_words(kPlan, PhaseKind::kNormHeads)) {
+            store_relaxed(to, make_float2(publishable(v.x), publishable(v.y)));
+          } else {
+            context_.publish_of_head(kv_head, to, v);
+          }
         };
         put(pair, v.low);
         put(pair + kHeadDim / 2, v.high);

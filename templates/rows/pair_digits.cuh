@@ -32,24 +32,29 @@ class PairDigits {
     return context_.region(RegionId::kInput) + index * PairLines{columns, kSetColumns}.bytes();
   }
 
-  /// Makes `count` lines of `kColumns` out of as many rows or pairs from `input` on: this worker's part of them, a few at once.
+  /// Makes `count` lines of `kColumns` out of as many rows or pairs from `input` on: this worker's part of them, while a few more
+  /// are on their way. The code that makes one stands there once: a layer's is longer than the instruction cache.
   template <int kColumns>
   SOLITON_DEVICE void make(const unsigned char* input, int count) const {
     constexpr int kStride = kWorkers * kTasks;
     constexpr int kBlocks = kColumns / kTaskColumns;
     const int tasks = count * kBlocks;
+    const auto load_at = [&](int begin) {
+      const int number = begin + context_.lane / kTaskLanes;
+      return load<kColumns>(input, number < tasks ? number : tasks - 1);  // the same once more
+    };
+    int begin = worker_ * kTasks;
+    if (begin >= tasks) return;
+    Task coming[kAtOnce];
+    SOLITON_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) coming[i] = load_at(begin + i * kStride);
     SOLITON_NO_UNROLL
-    for (int begin = worker_ * kTasks; begin < tasks; begin += kAtOnce * kStride) {
-      Task loaded[kAtOnce];
+    for (; begin < tasks; begin += kStride) {
+      const Task task = coming[0];
       SOLITON_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int number = begin + i * kStride + context_.lane / kTaskLanes;
-        loaded[i] = load<kColumns>(input, number < tasks ? number : tasks - 1);  // the same once more
-      }
-      SOLITON_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (begin + i * kStride < tasks) convert<kColumns>(loaded[i]);
-      }
+      for (int i = 0; i + 1 < kAtOnce; ++i) coming[i] = coming[i + 1];
+      if (begin + kAtOnce * kStride < tasks) coming[kAtOnce - 1] = load_at(begin + kAtOnce * kStride);
+      convert<kColumns>(task);
     }
   }
 

@@ -206,7 +206,12 @@ class PairMultiplier {
     for (int n = 0; n < kPairGroups; ++n) {
       const int rank = 2 * n + context_.lane % 4 / 2;
       if (rank >= pairs) continue;
-      context_.publish(to + (tile * kStepPairs + slot.first_pair() + rank) * kTileRows + place, sums[n]);
+      float* const own = to + (tile * kStepPairs + slot.first_pair() + rank) * kTileRows + place;
+      if constexpr (awaits_words(kPlan, PhaseKind::kUngroup)) {
+        store_relaxed(own, publishable(sums[n]));
+      } else {
+        context_.publish(own, sums[n]);
+      }
     }
   }
 

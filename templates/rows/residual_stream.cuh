@@ -6,6 +6,7 @@
 // mean, its sums.
 #pragma once
 
+#include "ops/missing.cuh"
 #include "ops/norm_weights.cuh"
 #include "ops/row_factors.cuh"
 #include "rows/choice.cuh"
@@ -234,19 +235,46 @@ class ResidualStream : public Choice<kPlan> {
   /// Adds up what a row's experts have put out, each times its weight, in the order of its choices, and adds that to the residual
   /// stream, which the next phase reads from `stream`. `outputs`: of the tile's lines. Registers have no room for two tiles.
   SOLITON_DEVICE void add_experts(const MatrixInstance& at, Vector stream, const RowLines& lines,
-                                  const float4* outputs, int tile, int own_tile) {
+                                  float4* outputs, int tile, int own_tile) {
     constexpr int kUsed = kPlan.model.mixture.used();
     const uint4 weights = norm_weights(norm_row<kPlan>(at.phase, at.layer), tile);
     float4 sum = kSumsBeginWithStream ? load_kept(own_tile) : make_float4(0, 0, 0, 0);
     float4 parts[kUsed];
-    SOLITON_UNROLL
-    for (int i = 0; i < kUsed; ++i) parts[i] = load_global(outputs + lines.of[i] * kQuarters + quarter());
+    const auto part_of = [&](int i) { return outputs + lines.of[i] * kQuarters + quarter(); };
+    if constexpr (awaits_words(kPlan, PhaseKind::kUngroup)) {
+      await_parts(parts, part_of);
+    } else {
+      SOLITON_UNROLL
+      for (int i = 0; i < kUsed; ++i) parts[i] = load_global(part_of(i));
+    }
     SOLITON_UNROLL
     for (int i = 0; i < kUsed; ++i) {
       sum = make_float4(fmaf(parts[i].x, lines.weights[i], sum.x), fmaf(parts[i].y, lines.weights[i], sum.y),
                         fmaf(parts[i].z, lines.weights[i], sum.z), fmaf(parts[i].w, lines.weights[i], sum.w));
     }
     end_block(stream, tile, own_tile, {make_float2(sum.x, sum.y), make_float2(sum.z, sum.w)}, weights);
+  }
+
+  /// Waits until all of them have been written, and makes them missing again.
+  template <int kParts, class PartOf>
+  SOLITON_DEVICE void await_parts(float4 (&parts)[kParts], const PartOf& part_of) const {
+    SOLITON_UNROLL
+    for (int i = 0; i < kParts; ++i) parts[i] = load_relaxed(part_of(i));
+    Spin spin(context_.bound());
+    for (;;) {
+      bool missing = false;
+      SOLITON_UNROLL
+      for (int i = 0; i < kParts; ++i) {
+        if (!is_missing(parts[i])) continue;
+        missing = true;
+        parts[i] = load_relaxed(part_of(i));
+      }
+      if (!missing) break;
+      spin.pause(context_.site(WaitKind::kPartial, row(), 0, kMissing));
+    }
+    const float none = float_from_bits(kMissing);
+    SOLITON_UNROLL
+    for (int i = 0; i < kParts; ++i) store_relaxed(part_of(i), make_float4(none, none, none, none));
   }
 
   /// Norms what a block gave by its row of the norms, and its factor, or subtracts its mean, and adds it to the residual

@@ -1,6 +1,7 @@
 // What the code of several rows asks its plan.
 #pragma once
 
+#include "formats/formats.cuh"
 #include "layout/several_rows.h"
 #include "machine/walk.cuh"
 
@@ -50,6 +51,19 @@ constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
   return kShape<kPlan>.digits > 0 && has_scales<kPlan>(matrix.format.type);
+}
+
+/// Do workers of such a plan multiply a unit each of the pages of dense layers, see unit_multiplier.cuh? Where shared memory has room
+/// for what all units of a page meet.
+template <const KernelPlan& kPlan>
+constexpr bool kTakesUnits = kPairs<kPlan>&& kPlan.shares_registers;
+
+/// Does a phase's?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool takes_units(const MatrixPhase& matrix) {
+  if constexpr (!kTakesUnits<kPlan>) return false;
+  const auto suits = [&]<WeightFormat kFormat>() { return suits_pairs(kPlan.rows, kFormat, 0); };
+  return has_scales<kPlan>(matrix.format.type) && with_integers<kPlan>(matrix.format.type, suits);
 }
 
 /// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?

@@ -93,9 +93,9 @@ class Worker {
   }
 
   SOLITON_DEVICE void norm_heads(int layer) {
-    begin_phase();
-    rows::norm_heads(context_, worker_ * kPlan.num_ctas + context_.cta, kPlan.num_ctas * kWorkers, layer);
-    finish_phase();
+    on_input<PhaseKind::kNormHeads>([&] {
+      rows::norm_heads(context_, worker_ * kPlan.num_ctas + context_.cta, kPlan.num_ctas * kWorkers, layer);
+    });
   }
 
   SOLITON_DEVICE void norm_block(const MatrixInstance& at) {
@@ -115,13 +115,13 @@ class Worker {
     finish_phase();
   }
   SOLITON_DEVICE void ungroup(const MatrixInstance& at) {
-    begin_phase();
-    if constexpr (kPairs<kPlan>) {
-      epilogue_.add_pairs(at, kStreamTable<kPlan>.after[at.phase.number]);
-    } else {
-      epilogue_.ungroup(at, kStreamTable<kPlan>.after[at.phase.number]);
-    }
-    finish_phase();
+    on_input<PhaseKind::kUngroup>([&] {
+      if constexpr (kPairs<kPlan>) {
+        epilogue_.add_pairs(at, kStreamTable<kPlan>.after[at.phase.number]);
+      } else {
+        epilogue_.ungroup(at, kStreamTable<kPlan>.after[at.phase.number]);
+      }
+    });
   }
 
   /// The items of this CTA, then this worker's share of the heads, from all CTAs' items.
@@ -147,6 +147,17 @@ class Worker {
     mark(context_, &PhaseRecord::begin);
     wait_begun();
   }
+  /// A phase of this kind: body() once its input is there, or awaits it word by word. Then what the input loader says comes too
+  /// late to be waited for before, but has to be: a parity tells no more than two phases apart.
+  template <PhaseKind kKind, class Body>
+  SOLITON_DEVICE void on_input(const Body& body) {
+    context_.begin_phase();
+    mark(context_, &PhaseRecord::begin);
+    if constexpr (!awaits_words(kPlan, kKind)) wait_begun();
+    body();
+    if constexpr (awaits_words(kPlan, kKind)) wait_begun();
+    finish_phase();
+  }
   SOLITON_DEVICE void wait_begun() {
     context_.wait_begun();
     mark(context_, &PhaseRecord::input);
@@ -164,18 +175,33 @@ class Worker {
     for (int first = 0; first < run.count; first += kMixes<kPlan> ? tiles : kAtOnce) {
       const int tile_number = run.first + first * run.stride;
       tiles = context_.tiles_together(at.phase, tile_number, run.count - first);
-      typename Multiplier<kPlan>::Sums sums = {};
-      if constexpr (kMixes<kPlan>) {
-        multiplier_.multiply(stream_, at.phase, tile_number, tiles, sums);
+      const auto multiply = [&](auto& sums) {
+        if constexpr (kMixes<kPlan>) {
+          multiplier_.multiply(stream_, at.phase, tile_number, tiles, sums);
+        } else {
+          multiplier_.multiply(stream_, at.phase, tiles, sums);
+        }
+      };
+      if constexpr (kTakesUnits<kPlan>) {
+        static_assert(kHanded == kAtOnce, "the code that finishes tiles stands there once");
+        if (takes_units<kPlan>(at.phase)) {
+          multiplier_.multiply_units(stream_, at.phase, tiles);
+        } else {
+          typename Multiplier<kPlan>::Sums sums = {};
+          multiply(sums);
+          multiplier_.hand_over(sums, 0, tiles);
+        }
+        epilogue_.take_tiles(at, run, first, tiles);
       } else {
-        multiplier_.multiply(stream_, at.phase, tiles, sums);
-      }
-      SOLITON_UNROLL
-      for (int tile = 0; tile < kAtOnce; tile += kHanded) {
-        if (tile >= tiles) break;
-        const int count = tiles - tile < kHanded ? tiles - tile : kHanded;
-        multiplier_.hand_over(sums, tile, count);
-        epilogue_.take_tiles(at, run, first + tile, count);
+        typename Multiplier<kPlan>::Sums sums = {};
+        multiply(sums);
+        SOLITON_UNROLL
+        for (int tile = 0; tile < kAtOnce; tile += kHanded) {
+          if (tile >= tiles) break;
+          const int count = tiles - tile < kHanded ? tiles - tile : kHanded;
+          multiplier_.hand_over(sums, tile, count);
+          epilogue_.take_tiles(at, run, first + tile, count);
+        }
       }
     }
   }
