@@ -51,17 +51,27 @@ class UnitMultiplier {
   }
 
  private:
-  /// What this worker's unit meets of a page that begins with column `begin`.
+  /// What this worker's unit meets of a page that begins with column `begin`, for this lane: of row g the columns 8 j .. + 7 of every
+  /// block.
   struct UnitInput {
     const unsigned char* first;
-    int steps;  // of the unit
+    int steps;        // of the unit
+    int block_bytes;  // from one block of columns to the next,
+    int part_bytes;   // and from one part to the next
   };
   SOLITON_DEVICE UnitInput input_of(const MatrixPhase& phase, int begin, int columns) const {
     const int steps = columns / kFormat.least_columns();
     const int block = begin / kColumnBlock + worker_ * kStrips * steps;
-    return {context_.template workspace<unsigned char>(phase.input_vector.offset) +
-                static_cast<int64_t>(block) * kBlockBytes + context_.lane * kLaneBytes,
-            steps};
+    const unsigned char* vector = context_.template workspace<unsigned char>(phase.input_vector.offset);
+    if constexpr (kReadsRows) {  // as experts want them
+      if (context_.is_gathered(phase.input_vector)) {
+        const int64_t own = context_.gathered_offset(0, context_.lane / 4, block * kColumnBlock);
+        return {vector + own + context_.lane % 4 * kLaneBytes, steps, kColumnBlock * 2,
+                static_cast<int>(context_.gathered_offset(1, 0, 0))};
+      }
+    }
+    return {vector + static_cast<int64_t>(block) * kBlockBytes + context_.lane * kLaneBytes, steps,
+            kBlockBytes, kPartBytes};
   }
   /// Brings what its `k`-th step meets, if it has so many: a set of copies.
   SOLITON_DEVICE void bring(const UnitInput& input, int k) const {
@@ -70,8 +80,8 @@ class UnitMultiplier {
       for (int i = 0; i < kStrips * kParts; ++i) {
         const int strip = i / kParts;
         const int part = i % kParts;
-        copy_vector_piece(place(k, strip, part),
-                          input.first + (strip * input.steps + k) * kBlockBytes + part * kPartBytes);
+        copy_vector_piece(place(k, strip, part), input.first + (strip * input.steps + k) * input.block_bytes +
+                                                     part * input.part_bytes);
       }
     }
     commit_copies();
@@ -158,7 +168,19 @@ class UnitMultiplier {
     }
   }
 
-  static constexpr int kLaneBytes = 16;  // lane 4 g + j has columns 8 j .. + 7 of row g
+  /// Do dense layers read what lies row by row for the experts of others?
+  static constexpr bool kReadsRows = [] {
+    for (int i = 0; i < kPlan.num_phases; ++i) {
+      const Phase& phase = kPlan.phases[i];
+      if (phase.kind != PhaseKind::kMatrix ||
+          kPlan.vector(phase.reads).offset != mixture_input<kPlan>().offset)
+        continue;
+      const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
+      if (matrix.format.has_scales() && matrix.experts.axis == ExpertAxis::kNone) return true;
+    }
+    return false;
+  }();
+  static constexpr int kLaneBytes = 16;
   static constexpr int kPartBytes = kPlan.rows * kColumnBlock * 2;
   static constexpr int kBlockBytes = kParts * kPartBytes;
   static constexpr int kUnitBytes = kSteps * kStrips * kBlockBytes;
