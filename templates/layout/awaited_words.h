@@ -7,7 +7,8 @@
 
 namespace soliton {
 
-/// Rows from which on a barrier is as cheap: words that are read have to be written once more.
+/// Rows at most: every word is written once more than it has to be. Measured, Qwen3-30B-A3B in 4 bits on an H200: 2635 -> 2550 for 8
+/// rows; 16 and 32 take as long either way.
 constexpr int kMostAwaitedRows = 32;
 
 /// Do phases of this kind wait for words of their input? Other cards' words would come one by one over the link; where all heads are

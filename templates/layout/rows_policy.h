@@ -158,7 +158,8 @@ struct RowsPolicy {
                                                             : at_rows(rows, true, true, true, true, false));
   /// Units of tokens that a worker then has at least. Few rows have few items a CTA: nothing else is to be done meanwhile.
   int least_units = at_rows(rows, 1, 2, 2, 2, 2);
-  /// Has a worker one unit, though their number is a power of two and some have none?
+  /// Has a worker one unit, though workers are a power of two and some have none? Measured, Qwen3-30B-A3B in 4 bits: 2550 -> 2519 for
+  /// 8 rows of short contexts.
   bool divides_units = at_rows(rows, true, false, false, false, false);
   /// Query tiles, or shares of them, and whole pages from which on a warpgroup takes an item together, as it then multiplies
   /// tiles that are not there as well: of many tiles one page is enough. Measured: 9364 -> 8966 for 8 rows, whose tiles are

@@ -118,7 +118,7 @@ struct Context : PlanHolder<kPlan> {
     return {first, 1, num_tiles * (global_cta() + 1) / kPlan.all_ctas() - first};
   }
   /// The same where pairs are multiplied, of slots that have a few tiles each. CTAs that have tiles of the router come to gate and
-  /// up later than the others: by the time of kRouterSlots slots, which they have less.
+  /// up later than the others: by the time of kRouterSlots slots, which they have less. Measured, Qwen3-30B-A3B: 3386 -> 3343.
   SOLITON_DEVICE TileRun whole_slots(const ExpertPhase& experts) const {
     constexpr int kCtas = kPlan.all_ctas();
     constexpr int kRouterSlots = 5;
