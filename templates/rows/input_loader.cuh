@@ -112,9 +112,8 @@ class InputLoader {
 
  private:
   /// A phase in which workers read what they want themselves, and may wait for it too.
-  template <PhaseKind kKind>
+  template <PhaseKind kKind, bool kAwaits = awaits_words(kPlan, kKind)>
   SOLITON_DEVICE void pass() {
-    constexpr bool kAwaits = awaits_words(kPlan, kKind);
     begin_phase(kAwaits ? Writers::kNone : Writers::kAll);
     context_.end_phase();
   }

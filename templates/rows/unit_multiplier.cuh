@@ -73,7 +73,7 @@ class UnitMultiplier {
     return {vector + static_cast<int64_t>(block) * kBlockBytes + context_.lane * kLaneBytes, steps,
             kBlockBytes, kPartBytes};
   }
-  /// Brings what its `k`-th step meets, if it has so many: a set of copies.
+  /// Brings what its `k`-th step meets: a set of copies, of none if it has fewer steps, so that every page is as many sets.
   SOLITON_DEVICE void bring(const UnitInput& input, int k) const {
     if (k < input.steps) {
       SOLITON_UNROLL
@@ -89,8 +89,8 @@ class UnitMultiplier {
   SOLITON_DEVICE unsigned char* place(int k, int strip, int part) const {
     return own_input_ + ((k * kStrips + strip) * kParts + part) * kPartBytes;
   }
-  /// Waits until it is there, with sets of later steps on their way, or, while a page's last tile is multiplied, of those of the
-  /// next page too.
+  /// Waits until it is there, with sets of later steps on their way; while a page's last tile is multiplied, also those of the
+  /// next page's steps before.
   template <int kStep>
   SOLITON_DEVICE static void wait(bool is_last) {
     if (is_last) {
@@ -112,7 +112,13 @@ class UnitMultiplier {
   template <int kFirst>
   SOLITON_DEVICE void multiply_set(const unsigned char* page, int columns, int steps, float (&sums)[4],
                                    const UnitInput& next, bool is_last) const {
-    if (kFirst >= steps) return;
+    if (kFirst > 0 && kFirst >= steps) {
+      SOLITON_UNROLL
+      for (int k = 0; k < kSetSteps; ++k) {
+        if (is_last) bring(next, kFirst + k);
+      }
+      return;
+    }
     const IntegerStep<kFormat> set(columns, steps, 0, worker_ * steps + kFirst);
     RowScales scales[kStrips];
     SOLITON_UNROLL
