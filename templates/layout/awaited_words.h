@@ -7,10 +7,6 @@
 
 namespace soliton {
 
-/// Rows at most: every word is written once more than it has to be. Measured, Qwen3-30B-A3B in 4 bits on an H200: 2635 -> 2550 for 8
-/// rows; 16 and 32 take as long either way.
-constexpr int kMostAwaitedRows = 32;
-
 /// Do phases of this kind wait for words of their input? Other cards' words would come one by one over the link; where all heads are
 /// normed together their sums have many readers.
 SOLITON_HOST_DEVICE constexpr bool awaits_words(const KernelPlan& plan, PhaseKind kind) {

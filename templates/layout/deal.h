@@ -26,6 +26,19 @@ SOLITON_HOST_DEVICE constexpr TileRun deal_tiles(int num_tiles, int first_cta, i
   return {first, num_ctas, first < num_tiles ? (num_tiles - first + num_ctas - 1) / num_ctas : 0};
 }
 
+/// Of `num` tiles, or whatever, those that follow one another of a CTA. CTAs `late`, the first of all behind the last, have `less` less
+/// than the others.
+SOLITON_HOST_DEVICE constexpr TileRun deal_neighbours(int num, int num_ctas, int cta, const TileRun& late,
+                                                      int less) {
+  const int end = late.first + late.count;
+  const auto first_of = [&](int cta) {
+    const int behind = cta < late.first ? 0 : cta < end ? cta - late.first : late.count;
+    const int wrapped = end <= num_ctas ? 0 : cta < end - num_ctas ? cta : end - num_ctas;
+    return (num + late.count * less) * cta / num_ctas - less * (behind + wrapped);
+  };
+  return {first_of(cta), 1, first_of(cta + 1) - first_of(cta)};
+}
+
 /// Tiles times columns of a matrix that one CTA multiplies, where several share the columns: CTAs of the same number modulo
 /// num_ctas / num_slices have the same tiles, each a slice of the columns. Between them they finish these tiles, as
 /// deal_tiles() deals them to all: of a block the tiles first_own, first_own + num_slices, ...

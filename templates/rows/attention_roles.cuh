@@ -79,8 +79,8 @@ SOLITON_DEVICE typename Attention<kPlan>::PackedRole Attention<kPlan>::look_at(i
       role.together = attends_together(item, role.shares, whole);
       role.at_once = role.shares > 4 ? 8 : role.shares > 2 || role.together ? 4 : role.shares;
       role.parts = item.undivided != 0 || !kPolicy.divides_tokens ? 1 : kWorkers / role.at_once;
-      const int wanted = kPolicy.divides_units ? 2 * role.units - 1 : role.units / kPolicy.least_units;
-      while (role.parts > 1 && role.parts > wanted) role.parts /= 2;
+      const int most = kPolicy.least_units == 1 ? 2 * role.units - 1 : role.units / kPolicy.least_units;
+      while (role.parts > 1 && role.parts > most) role.parts /= 2;
     }
   }
   SOLITON_NO_UNROLL

@@ -13,6 +13,7 @@
 #include "layout/awaited_words.h"
 #include "ops/expert_table.cuh"
 #include "ops/kv_pages.cuh"
+#include "ops/missing.cuh"
 #include "ops/split.cuh"
 #include "rows/held_plan.cuh"
 
@@ -114,26 +115,16 @@ struct Context : PlanHolder<kPlan> {
   }
   /// Of tiles of experts those that follow one another: a CTA needs the rows of few experts.
   SOLITON_DEVICE TileRun neighbours(int num_tiles) const {
-    const int first = num_tiles * global_cta() / kPlan.all_ctas();
-    return {first, 1, num_tiles * (global_cta() + 1) / kPlan.all_ctas() - first};
+    return deal_neighbours(num_tiles, kPlan.all_ctas(), global_cta(), {}, 0);
   }
-  /// The same where pairs are multiplied, of slots that have a few tiles each. CTAs that have tiles of the router come to gate and
-  /// up later than the others: by the time of kRouterSlots slots, which they have less. Measured, Qwen3-30B-A3B: 3386 -> 3343.
+  /// The same where pairs are multiplied, of slots that have a few tiles each.
   SOLITON_DEVICE TileRun whole_slots(const ExpertPhase& experts) const {
-    constexpr int kCtas = kPlan.all_ctas();
-    constexpr int kRouterSlots = 5;
-    constexpr TileRun kRouters = router_ctas<kPlan>();
+    constexpr TileRun kLate = router_ctas<kPlan>();
     const int slots = expert_slots() * (experts.tiles / experts.slot_tiles);
-    const int most = slots / (2 * kCtas);
+    const int most = slots / (2 * kPlan.all_ctas());
     const int less = experts.axis != ExpertAxis::kRows ? 0 : most < kRouterSlots ? most : kRouterSlots;
-    const auto first_of = [&](int cta) {
-      constexpr int kEnd = kRouters.first + kRouters.count;  // of them; the first CTA again behind the last
-      const int behind = cta < kRouters.first ? 0 : cta < kEnd ? cta - kRouters.first : kRouters.count;
-      const int wrapped = kEnd <= kCtas ? 0 : cta < kEnd - kCtas ? cta : kEnd - kCtas;
-      return (slots + kRouters.count * less) * cta / kCtas - less * (behind + wrapped);
-    };
-    const int first = first_of(global_cta());
-    return {first * experts.slot_tiles, 1, (first_of(global_cta() + 1) - first) * experts.slot_tiles};
+    const TileRun own = deal_neighbours(slots, kPlan.all_ctas(), global_cta(), kLate, less);
+    return {own.first * experts.slot_tiles, 1, own.count * experts.slot_tiles};
   }
   /// How many of the `left` tiles from `tile` on are multiplied together: of one expert alone.
   static SOLITON_DEVICE int tiles_together(const MatrixPhase& matrix, int tile, int left) {
@@ -158,6 +149,26 @@ struct Context : PlanHolder<kPlan> {
     constexpr int kGroup = kPlan.model.group();
     if constexpr (kPlan.num_cards == 1) return head;
     return (head / kGroup * kPlan.num_cards + this->card()) * kGroup + head % kGroup;
+  }
+  /// Waits until none of `words` is missing, which have been loaded once from place(i), and makes them missing again there; see
+  /// awaits_words(). `row`: of activations, for who reports the wait.
+  template <int kWords, class Place>
+  SOLITON_DEVICE void await_words(int row, float4 (&words)[kWords], const Place& place) const {
+    Spin spin(this->bound());
+    for (;;) {
+      bool missing = false;
+      SOLITON_UNROLL
+      for (int i = 0; i < kWords; ++i) {
+        if (!is_missing(words[i])) continue;
+        missing = true;
+        words[i] = load_relaxed(place(i));
+      }
+      if (!missing) break;
+      spin.pause(this->site(WaitKind::kPartial, row, 0, kMissing));
+    }
+    const float none = float_from_bits(kMissing);
+    SOLITON_UNROLL
+    for (int i = 0; i < kWords; ++i) store_relaxed(place(i), make_float4(none, none, none, none));
   }
   /// Publishes a word in the workspace: every card has a copy.
   template <class T>

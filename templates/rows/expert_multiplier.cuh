@@ -20,7 +20,7 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   using Base::Base;
   using typename Base::Sums;
 
-  /// The same where workers take units: multiplies the next `tiles` tiles, and hands them over.
+  /// Multiplies the next `tiles` tiles of a phase whose units workers take, and hands them over.
   SOLITON_DEVICE void multiply_units(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles) {
     this->begin_hand_over();
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {

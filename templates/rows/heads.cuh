@@ -4,7 +4,6 @@
 #pragma once
 
 #include "ops/head_norm.cuh"
-#include "ops/missing.cuh"
 #include "rows/context.cuh"
 
 namespace soliton::rows {
@@ -97,25 +96,26 @@ struct HeadOnItsWay {
     head = of_card < card_queries
                ? context.head_of_model(of_card)
                : kPlan.model.num_heads + (of_card - card_queries) * kPlan.num_cards + context.card();
-    load_values(context);
+    const auto load_at = [&](int behind) {
+      if (!present) return make_float4(0, 0, 0, 0);
+      return kAwaits ? load_relaxed(place(context, behind)) : load_global(place(context, behind));
+    };
+    value = load_at(0);
+    if constexpr (kHasHalves) second = load_at(kPlan.model.head_dim / 2);
     joint = joint_scales(context, row, head);
     norm.load(context.params, {layer, context.position(row), head >= kPlan.model.num_heads, present, head},
               context.lane);
   }
 
-  /// Waits until all of it has been written, and makes it missing again, where it says that itself.
+  /// Waits until all of it has been written, where it says that itself.
   SOLITON_DEVICE void await(const Context<kPlan>& context) {
     if constexpr (kAwaits) {
       if (!present) return;
-      Spin spin(context.bound());
-      while (is_missing(value) || (kHasHalves && is_missing(second))) {
-        spin.pause(context.site(WaitKind::kPartial, row, 0, kMissing));
-        load_values(context);
-      }
-      const float none = float_from_bits(kMissing);
-      store_relaxed(place(context, 0), make_float4(none, none, none, none));
-      if constexpr (kHasHalves)
-        store_relaxed(place(context, kPlan.model.head_dim / 2), make_float4(none, none, none, none));
+      float4 words[kHasHalves ? 2 : 1] = {value};
+      if constexpr (kHasHalves) words[1] = second;
+      context.await_words(row, words, [&](int i) { return place(context, i * (kPlan.model.head_dim / 2)); });
+      value = words[0];
+      if constexpr (kHasHalves) second = words[1];
     }
   }
 
@@ -136,15 +136,6 @@ struct HeadOnItsWay {
   /// This lane's four dims of the head, or those `behind` them.
   SOLITON_DEVICE float4* place(const Context<kPlan>& context, int behind) const {
     return reinterpret_cast<float4*>(unnormed(context, row, head, first_dim(context) + behind));
-  }
-  SOLITON_DEVICE void load_values(const Context<kPlan>& context) {
-    const auto load_at = [&](int behind) {
-      if (!present) return make_float4(0, 0, 0, 0);
-      if constexpr (kAwaits) return load_relaxed(place(context, behind));
-      return load_global(place(context, behind));
-    };
-    value = load_at(0);
-    if constexpr (kHasHalves) second = load_at(kPlan.model.head_dim / 2);
   }
   static SOLITON_DEVICE int first_dim(const Context<kPlan>& context) {
     return context.lane % HeadNorm<kPlan>::kLanes * 4;

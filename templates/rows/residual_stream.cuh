@@ -6,7 +6,6 @@
 // mean, its sums.
 #pragma once
 
-#include "ops/missing.cuh"
 #include "ops/norm_weights.cuh"
 #include "ops/row_factors.cuh"
 #include "rows/choice.cuh"
@@ -241,40 +240,16 @@ class ResidualStream : public Choice<kPlan> {
     float4 sum = kSumsBeginWithStream ? load_kept(own_tile) : make_float4(0, 0, 0, 0);
     float4 parts[kUsed];
     const auto part_of = [&](int i) { return outputs + lines.of[i] * kQuarters + quarter(); };
-    if constexpr (awaits_words(kPlan, PhaseKind::kUngroup)) {
-      await_parts(parts, part_of);
-    } else {
-      SOLITON_UNROLL
-      for (int i = 0; i < kUsed; ++i) parts[i] = load_global(part_of(i));
-    }
+    constexpr bool kAwaits = awaits_words(kPlan, PhaseKind::kUngroup);
+    SOLITON_UNROLL
+    for (int i = 0; i < kUsed; ++i) parts[i] = kAwaits ? load_relaxed(part_of(i)) : load_global(part_of(i));
+    if constexpr (kAwaits) context_.await_words(row(), parts, part_of);
     SOLITON_UNROLL
     for (int i = 0; i < kUsed; ++i) {
       sum = make_float4(fmaf(parts[i].x, lines.weights[i], sum.x), fmaf(parts[i].y, lines.weights[i], sum.y),
                         fmaf(parts[i].z, lines.weights[i], sum.z), fmaf(parts[i].w, lines.weights[i], sum.w));
     }
     end_block(stream, tile, own_tile, {make_float2(sum.x, sum.y), make_float2(sum.z, sum.w)}, weights);
-  }
-
-  /// Waits until all of them have been written, and makes them missing again.
-  template <int kParts, class PartOf>
-  SOLITON_DEVICE void await_parts(float4 (&parts)[kParts], const PartOf& part_of) const {
-    SOLITON_UNROLL
-    for (int i = 0; i < kParts; ++i) parts[i] = load_relaxed(part_of(i));
-    Spin spin(context_.bound());
-    for (;;) {
-      bool missing = false;
-      SOLITON_UNROLL
-      for (int i = 0; i < kParts; ++i) {
-        if (!is_missing(parts[i])) continue;
-        missing = true;
-        parts[i] = load_relaxed(part_of(i));
-      }
-      if (!missing) break;
-      spin.pause(context_.site(WaitKind::kPartial, row(), 0, kMissing));
-    }
-    const float none = float_from_bits(kMissing);
-    SOLITON_UNROLL
-    for (int i = 0; i < kParts; ++i) store_relaxed(part_of(i), make_float4(none, none, none, none));
   }
 
   /// Norms what a block gave by its row of the norms, and its factor, or subtracts its mean, and adds it to the residual

@@ -531,5 +531,41 @@ TEST(Random, IsUniform) {
   EXPECT_NE(random_bits(0, 1), random_bits(1, 1));
 }
 
+/// Every number of things has one CTA, in order, and late CTAs have as many less.
+TEST(DealNeighbours, GiveLateCtasLess) {
+  constexpr int kCtas = 129;
+  for (const TileRun late :
+       {TileRun{}, TileRun{128, 1, 32}, TileRun{0, 1, 32}, TileRun{97, 1, 32}, TileRun{60, 1, 129}}) {
+    for (const int num : {0, 1, 128, 129, 1290, 4953}) {
+      for (const int less : {0, std::min(5, num / (2 * kCtas))}) {
+        int end = 0;
+        for (int cta = 0; cta < kCtas; ++cta) {
+          const TileRun own = deal_neighbours(num, kCtas, cta, late, less);
+          const bool is_late = (cta - late.first + kCtas) % kCtas < late.count;
+          const int share = (num + late.count * less) / kCtas - (is_late ? less : 0);
+          EXPECT_EQ(own.first, end) << cta;
+          EXPECT_GE(own.count, share) << cta;
+          EXPECT_LE(own.count, share + 1) << cta;
+          EXPECT_GE(own.count, 0) << cta;
+          end = own.first + own.count;
+        }
+        EXPECT_EQ(end, num);
+      }
+    }
+  }
+}
+
+/// The least of the integers becomes their zero, the others stay as they are.
+TEST(Random, IntegersHaveTheirZeroForAMean) {
+  for (uint32_t index = 0; index < 1000; ++index) {
+    const uint32_t word = random_bits(index, 1);
+    const uint32_t balanced = balanced_integers(word);
+    for (int i = 0; i < 32; i += 4) {
+      const uint32_t before = word >> i & 15;
+      EXPECT_EQ(balanced >> i & 15, before == 0 ? 8 : before) << word;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace soliton

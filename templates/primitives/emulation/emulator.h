@@ -36,6 +36,7 @@ enum class FaultKind : int32_t {
   kDropProductCommit,    // warpgroup_commit does nothing
   kNoProductWait,        // warpgroup_wait returns at once
   kKeepMemory,           // Library::fill does nothing: a launch finds what the one before has left
+  kKeepZeros,            // Library::fill of a part of what was filled with zeros last does nothing
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
   kSpoilWord,  // in every CTA, who arrives there adds `delta` to the word at byte `place` of shared memory before
 };

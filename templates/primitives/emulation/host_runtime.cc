@@ -131,7 +131,18 @@ int allocate_shared(size_t bytes, void** memory) {
 }
 
 int fill_memory(void* memory, int byte, size_t bytes) {
-  if (runtime().control.options.fault.kind != FaultKind::kKeepMemory) std::memset(memory, byte, bytes);
+  static const std::byte* zeros = nullptr;  // those that were filled in last, up to
+  static const std::byte* end = nullptr;
+  const auto* first = static_cast<const std::byte*>(memory);
+  const FaultKind fault = runtime().control.options.fault.kind;
+  if (fault == FaultKind::kKeepMemory) return 0;
+  if (byte == 0) {
+    zeros = first;
+    end = first + bytes;
+  } else if (fault == FaultKind::kKeepZeros && zeros <= first && first < end) {
+    return 0;
+  }
+  std::memset(memory, byte, bytes);
   return 0;
 }
 
