@@ -1,6 +1,6 @@
-# Run after a test program is linked: asks it for its cases and writes what ctest includes. Each case is a test of its
-# own. Of suites that the regular expression GROUPED matches the suite is one, and its name says how many cases it has: a
-# process costs more than a cheap case, and cases may share what one of them has made.
+# Run after a test program is linked: asks it for its cases and writes what ctest includes. Each case that is not
+# disabled is a test of its own. Of suites that the regular expression GROUPED matches the suite is one, and its name says
+# how many cases it has: a process costs more than a cheap case, and cases may share what one of them has made.
 # cmake -D PROGRAM=... -D OUTPUT=... -D FOLDER=... -D GROUPED=... -D COST=... -P list_tests.cmake
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY TIMEOUT 60)
 string(REGEX REPLACE "[][;\\]" "_" listed "${listed}")  # of the comments; names have none
@@ -17,7 +17,9 @@ set(suite "")
 set(grouped OFF)
 set(num_cases 0)
 foreach(line ${lines} "end.")
-  if(line MATCHES "^  ([^ ]+)")
+  if(line MATCHES "^  DISABLED_")
+    continue()
+  elseif(line MATCHES "^  ([^ ]+)")
     math(EXPR num_cases "${num_cases} + 1")
     if(NOT grouped)
       add("${suite}${CMAKE_MATCH_1}" "${suite}${CMAKE_MATCH_1}")

@@ -55,6 +55,8 @@ SOLITON_DEVICE int opaque(int value) {
   return value;
 }
 
+SOLITON_DEVICE void demand(bool /*holds*/, const char* /*what*/) {}
+
 // Registers of warpgroups.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 template <int kCount>

@@ -60,6 +60,10 @@ inline int opaque(int value) {
   return value;
 }
 
+inline void demand(bool holds, const char* what) {
+  if (!holds) emulation::fail_demand(what);
+}
+
 template <int kCount>
 void take_registers() {}
 template <int kCount>

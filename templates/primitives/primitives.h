@@ -22,6 +22,8 @@
 //   int thread_index(), cta_index(), num_ctas();      thread within the CTA; lane = thread_index() % 32
 //   unsigned char* shared_memory();                   dynamic shared memory of this CTA, 1024-byte aligned
 //   int opaque(int value);                             the same value, opaque to the optimiser
+//   void demand(bool holds, const char* what);        where it does not hold, the emulation ends the launch and says what was
+//                                                     demanded; a card does not look
 //   void cta_sync();                                  all threads of the CTA; set-up only
 //
 //   Warp collectives (all 32 lanes take part; each also orders the lanes' accesses):

@@ -11,6 +11,7 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int gathered_columns(int num_rows) {
   constexpr int kOfAll = kShape<kPlan>.chunk_columns();
+  demand(num_rows > 0 && num_rows <= kPlan.rows, "who gathers rows has some, and no more than there are");
   const int columns = kPlan.rows / num_rows * kOfAll;
   return columns < kPageColumns ? columns : columns / kPageColumns * kPageColumns;
 }

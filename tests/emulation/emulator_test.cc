@@ -137,6 +137,17 @@ TEST(Collectives, AMissingLaneIsADeadlock) {
   EXPECT_TRUE(contains(error, "1 threads have returned")) << error;
 }
 
+TEST(Demands, EndTheLaunchThatDoesNotMeetThem) {
+  const auto demand_thread_below = [](LaunchParams params) {
+    demand(thread_index() < *static_cast<const int*>(params.workspace), "threads are few");
+  };
+  Buffer<int> most(1, kLanes);
+  EXPECT_EQ(run(demand_thread_below, with_workspace(most.data()), {1, kLanes, 0}, {}), "");
+  most[0] = kLanes - 1;
+  EXPECT_EQ(run(demand_thread_below, with_workspace(most.data()), {1, kLanes, 0}, {}),
+            "CTA 0 thread 31: not so: threads are few");
+}
+
 TEST(Arithmetic, Bf16RoundsToNearestEven) {
   const auto bits = [](float value) { return static_cast<int>(float_to_bf16(value)); };
   EXPECT_EQ(bits(1.0f), 0x3f80);

@@ -127,6 +127,9 @@ void wait_products(int sets_left) {
 void pause(const WaitSite& site) {
   launch->pause(site);
 }
+void fail_demand(const char* what) {
+  launch->fail_demand(what);
+}
 void note_host_load() {
   launch->note_host_load();
 }

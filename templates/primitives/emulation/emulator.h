@@ -260,6 +260,7 @@ void wait_products(int sets_left);
 void multiply_product(void* const* operands);  // of Product
 
 void pause(const WaitSite& site);
+[[noreturn]] void fail_demand(const char* what);  // Ends the launch.
 void note_host_load();  // Who polls host memory waits for the host, which is no deadlock.
 
 }  // namespace emulation

@@ -131,6 +131,10 @@ void Launch::fail(std::string text) {
   scheduler_.leave();
 }
 
+void Launch::fail_demand(const char* what) {
+  fail(describe_thread(scheduler_.current()) + ": not so: " + what);
+}
+
 void Launch::fail_race(const Race& race) {
   fail(describe_race(race, scheduler_.fibers()));
 }

@@ -156,6 +156,7 @@ class Launch {
   void wait_products(int sets_left);
   void make_product(const Product& product);
   void pause(const WaitSite& site);
+  [[noreturn]] void fail_demand(const char* what);
   void note_host_load() { scheduler_.current().polls_host = true; }
 
   /// Runs the kernel in the fiber that was just entered, and never returns.
