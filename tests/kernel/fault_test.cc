@@ -226,7 +226,7 @@ struct MutantPlan {
 class Mutant : public testing::TestWithParam<MutantPlan> {};
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutant,
-                         testing::Values(MutantPlan{"mutant-one-place", 10},
+                         testing::Values(MutantPlan{"mutant-one-place", 3},
                                          MutantPlan{"mutant-unsigned", 1}),
                          [](const testing::TestParamInfo<MutantPlan>& info) {
                            std::string name = info.param.kernel;
