@@ -145,6 +145,12 @@ TEST_F(ServiceTest, AnswersOllamasClients) {
     EXPECT_EQ(ready["done_reason"], "load") << path;
     EXPECT_TRUE(ready.contains(member)) << path;
   }
+  for (const char* path : {"/api/chat", "/api/generate"}) {  // where nothing is asked neither
+    EXPECT_EQ(post(path, {{"options", {{"stop", {1}}}}}).status, 400) << path;
+    EXPECT_EQ(post(path, {{"options", {{"top_p", 2}}}}).status, 400) << path;
+  }
+  EXPECT_EQ(post("/api/chat", {{"top_logprobs", 21}}).status, 400);
+  EXPECT_EQ(post("/api/generate", {{"system", 1}, {"raw", true}}).status, 400);
   for (const char* path : {"/api/embed", "/api/embeddings"}) {
     const HttpAnswer refusal = post(path, {{"input", "a"}});
     EXPECT_EQ(refusal.status, 501) << path;

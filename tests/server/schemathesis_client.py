@@ -25,7 +25,8 @@ INEXPRESSIBLE = [
     (r"messages", r"expected what the chat template takes"),  # a program that the model brings
     (r"regex|ebnf|structured_outputs.*|guided_\w+", ""),  # the same, and of any two one
     (r"continue_final_message", r"expected a last message of the assistant|add_generation_prompt"),
-    (r"json_schema|response_format\..*schema", ""),  # JSON Schema of which a part is taken, see the manual
+    (r"stop.*", r"expected at most \d+ bytes"),  # of which a character has up to four
+    (r"json_schema|(response_format|text\.format)\..*schema", ""),  # JSON Schema of which a part is taken, see the manual
     (r"json_schema|response_format|grammar", r"expected some text that it can be"),  # by the model's tokens
     (r"grammar", ""),  # a language of its own
     (r"tools", ""),  # schemas, and what the model's tokens write of calls

@@ -27,12 +27,11 @@ HttpResponse loaded(const Service& service, bool is_chat) {
 
 HttpReply answer_ollama(Service& service, const OllamaRequest& request, const HttpRequest& http,
                         const HttpHeaders& headers, bool is_chat) {
+  ApiRequest read = read_api_request(request.kind, request.body, service.text().sampling);
   if (request.only_loads) return loaded(service, is_chat);
-  return service.complete(read_api_request(request.kind, request.body, service.text().sampling), http,
-                          headers, [&](const ApiRequest&) {
-                            return std::make_unique<OllamaFormat>(service.text().tokenizer, service.model(),
-                                                                  is_chat);
-                          });
+  return service.complete(std::move(read), http, headers, [&](const ApiRequest&) {
+    return std::make_unique<OllamaFormat>(service.text().tokenizer, service.model(), is_chat);
+  });
 }
 
 Json details() {

@@ -93,6 +93,7 @@ OllamaRequest read_ollama_chat(const std::string& text) {
     }
     read_ollama_common(request, ordered, read.body);
     read.only_loads = read.body["messages"].empty();
+    if (read.only_loads) read.body["messages"].push_back({{"role", "user"}, {"content", ""}});
     return read;
   } catch (const Error& error) {
     throw api_error_of(error, kBodyName);
@@ -113,6 +114,8 @@ OllamaRequest read_ollama_generate(const std::string& text, bool has_template) {
       throw request["context"].error(
           "not supported by this server, got tokens; /api/chat takes a conversation");
     const std::string prompt = request["prompt"].is_null() ? "" : request["prompt"].string();
+    const JsonView system = request["system"];
+    if (!system.is_null()) system.string();  // also where no template takes it
     const bool is_raw = !request["raw"].is_null() && request["raw"].boolean();
     OllamaRequest read;
     if (is_raw || !has_template) {
@@ -120,8 +123,7 @@ OllamaRequest read_ollama_generate(const std::string& text, bool has_template) {
       read.body = {{"prompt", prompt}};
     } else {
       Json& messages = read.body["messages"] = Json::array();
-      if (!request["system"].is_null())
-        messages.push_back({{"role", "system"}, {"content", request["system"].string()}});
+      if (!system.is_null()) messages.push_back({{"role", "system"}, {"content", system.string()}});
       messages.push_back({{"role", "user"}, {"content", prompt}});
     }
     read_ollama_common(request, ordered, read.body);
