@@ -317,6 +317,7 @@ TEST_F(ChatTerminal, ASecondCtrlCEndsTheProgram) {
     start();
     terminal_->type(long_message() + "\r");
     ASSERT_TRUE(terminal_->wait_for("Prompt ["));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 * (i + 1)));  // the bar is drawn between steps
     terminal_->signal(SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     terminal_->signal(SIGINT);
