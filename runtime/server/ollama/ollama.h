@@ -21,8 +21,8 @@ HttpResponse ollama_error(const ApiError& error);
 struct OllamaRequest {
   ApiKind kind = ApiKind::kChat;  // what the body is one of
   nlohmann::ordered_json body;    // of OpenAI's API, that says the same
-  bool only_loads =
-      false;  // has no prompt or no message, but what stands for it in the body: the model is to be ready
+  /// Has no prompt or no message, in whose place the body has an empty one: the model is to be ready, and to say nothing.
+  bool only_loads = false;
 };
 /// Of /api/chat, or of /api/generate: with a template, unless the request is raw. Throws ApiError.
 OllamaRequest read_ollama_chat(const std::string& body);
