@@ -7,6 +7,12 @@
 
 namespace soliton {
 
+/// Bytes of the workspace.
+struct WorkspaceRange {
+  int64_t offset;
+  int64_t bytes;
+};
+
 /// Do phases of this kind wait for words of their input? Other cards' words would come one by one over the link; where all heads are
 /// normed together their sums have many readers.
 SOLITON_HOST_DEVICE constexpr bool awaits_words(const KernelPlan& plan, PhaseKind kind) {
@@ -15,14 +21,25 @@ SOLITON_HOST_DEVICE constexpr bool awaits_words(const KernelPlan& plan, PhaseKin
   return kind == PhaseKind::kUngroup && plan.multiplies_pairs();
 }
 
-/// Bytes of the workspace.
-struct WorkspaceRange {
-  int64_t offset;
-  int64_t bytes;
-};
+/// Does down wait for the words of its pairs? Many read them: they are made missing as the next layer begins.
+SOLITON_HOST_DEVICE constexpr bool awaits_pairs(const KernelPlan& plan) {
+  return awaits_words(plan, PhaseKind::kUngroup);
+}
+/// What it reads, see layout/expert_pairs.h.
+constexpr WorkspaceRange gated_pairs(const KernelPlan& plan) {
+  for (int i = 0; i < plan.num_phases; ++i) {
+    const Phase& phase = plan.phases[i];
+    if (phase.kind != PhaseKind::kMatrix) continue;
+    if (plan.matrices[phase.matrix].experts.axis != ExpertAxis::kColumns) continue;
+    const Mixture& mixture = plan.model.mixture;
+    return {plan.vector(phase.reads).offset,
+            int64_t{2} * plan.rows * mixture.used() * plan.shape().parts * mixture.ffn};
+  }
+  return {};
+}
 
 /// What has to be kMissingByte before a launch: inputs that are waited for, and sums of CTAs that share columns.
-constexpr int kMissingRanges = 3;
+constexpr int kMissingRanges = 4;
 struct MissingRanges {
   WorkspaceRange ranges[kMissingRanges];
 };
@@ -36,6 +53,7 @@ constexpr MissingRanges missing_ranges(const KernelPlan& plan) {
   missing.ranges[0] = input_of(PhaseKind::kNormHeads);
   missing.ranges[1] = input_of(PhaseKind::kUngroup);
   if (plan.warpgroups) missing.ranges[2] = {plan.sums.offset, plan.residual_offset(0) - plan.sums.offset};
+  if (plan.rows > 1 && awaits_pairs(plan)) missing.ranges[3] = gated_pairs(plan);
   return missing;
 }
 

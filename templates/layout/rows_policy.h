@@ -53,7 +53,8 @@ SOLITON_HOST_DEVICE constexpr int row_blocks(int rows) {
 constexpr int kMostRowsInPlace = 128;
 
 /// Rows up to which words of a phase's input are awaited in place of a grid barrier, see awaits_words(): every word is written once
-/// more than it has to be. Measured, Qwen3-30B-A3B in 4 bits: 2635 -> 2550 for 8 rows; 16 and 32 take as long either way.
+/// more than it has to be. Measured, Qwen3-30B-A3B in 4 bits: 2635 -> 2550 for 8 rows, 3348 -> 3272 by what down reads;
+/// 16 and 32 take as long either way.
 constexpr int kMostAwaitedRows = 32;
 
 /// Slots of gate and up, where experts are multiplied pair by pair, that CTAs have less which have tiles of the router: they come

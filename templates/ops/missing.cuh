@@ -15,10 +15,17 @@ SOLITON_DEVICE bool is_missing(float4 v) {
 SOLITON_DEVICE bool is_missing(uint2 v) {
   return v.x == kMissing || v.y == kMissing;
 }
+SOLITON_DEVICE bool is_missing(uint4 v) {
+  return v.x == kMissing || v.y == kMissing || v.z == kMissing || v.w == kMissing;
+}
 
 /// A value that may be published: never the pattern that means "missing".
 SOLITON_DEVICE float publishable(float value) {
   return is_missing(value) ? float_from_bits(kCanonicalNan) : value;
+}
+/// The same of two bf16.
+SOLITON_DEVICE uint32_t publishable(uint32_t pair) {
+  return pair == kMissing ? kCanonicalNan : pair;
 }
 
 }  // namespace soliton

@@ -217,6 +217,14 @@ SOLITON_DEVICE uint2 load_relaxed(const uint2* pointer) {
                : "memory");
   return v;
 }
+SOLITON_DEVICE uint4 load_relaxed(const uint4* pointer) {
+  uint4 v;
+  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(pointer)
+               : "memory");
+  return v;
+}
 SOLITON_DEVICE float load_relaxed(const float* pointer) {
   float v;
   asm volatile("ld.relaxed.gpu.global.f32 %0, [%1];" : "=f"(v) : "l"(pointer) : "memory");
@@ -231,6 +239,14 @@ SOLITON_DEVICE void store_relaxed(float4* pointer, float4 v) {
   asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(pointer), "f"(v.x), "f"(v.y),
                "f"(v.z), "f"(v.w)
                : "memory");
+}
+SOLITON_DEVICE void store_relaxed(uint4* pointer, uint4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(pointer), "r"(v.x), "r"(v.y),
+               "r"(v.z), "r"(v.w)
+               : "memory");
+}
+SOLITON_DEVICE void store_relaxed(uint32_t* pointer, uint32_t value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(pointer), "r"(value) : "memory");
 }
 SOLITON_DEVICE void store_relaxed(uint2* pointer, uint2 v) {
   asm volatile("st.relaxed.gpu.global.v2.u32 [%0], {%1,%2};" ::"l"(pointer), "r"(v.x), "r"(v.y) : "memory");

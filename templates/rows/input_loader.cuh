@@ -31,8 +31,8 @@ class InputLoader {
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     const MatrixPhase& phase = at.phase;
     const ExpertAxis axis = expert_axis<kPlan>(phase);
-    // A router writes what workers wait for themselves, and what experts read was there before.
-    begin_phase(axis == ExpertAxis::kRows && !kGroups<kPlan> ? Writers::kNone : Writers::kAll);
+    // A router writes what workers wait for themselves, and what experts read was there before, or is awaited too.
+    begin_phase(is_awaited<kPlan>(axis) ? Writers::kNone : Writers::kAll);
     // Pairs with the producer's wait in attend(): all layers of this step have been appended to the cache.
     if (phase.output == OutputKind::kLogits && context_.leads())
       barrier_arrive(&context_.barrier(BarrierId::kStepRead));

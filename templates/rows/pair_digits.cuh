@@ -33,15 +33,16 @@ class PairDigits {
   }
 
   /// Makes `count` lines of `kColumns` out of as many rows or pairs from `input` on: this worker's part of them, while a few more
-  /// are on their way. The code that makes one stands there once: a layer's is longer than the instruction cache.
-  template <int kColumns>
+  /// are on their way. The code that makes one stands there once: a layer's is longer than the instruction cache. kAwaits: waits for
+  /// each of their words.
+  template <int kColumns, bool kAwaits>
   SOLITON_DEVICE void make(const unsigned char* input, int count) const {
     constexpr int kStride = kWorkers * kTasks;
     constexpr int kBlocks = kColumns / kTaskColumns;
     const int tasks = count * kBlocks;
     const auto load_at = [&](int begin) {
       const int number = begin + context_.lane / kTaskLanes;
-      return load<kColumns>(input, number < tasks ? number : tasks - 1);  // the same once more
+      return load<kColumns, kAwaits>(input, number < tasks ? number : tasks - 1);  // the same once more
     };
     int begin = worker_ * kTasks;
     if (begin >= tasks) return;
@@ -50,10 +51,11 @@ class PairDigits {
     for (int i = 0; i < kAtOnce; ++i) coming[i] = load_at(begin + i * kStride);
     SOLITON_NO_UNROLL
     for (; begin < tasks; begin += kStride) {
-      const Task task = coming[0];
+      Task task = coming[0];
       SOLITON_UNROLL
       for (int i = 0; i + 1 < kAtOnce; ++i) coming[i] = coming[i + 1];
       if (begin + kAtOnce * kStride < tasks) coming[kAtOnce - 1] = load_at(begin + kAtOnce * kStride);
+      if constexpr (kAwaits) await<kColumns>(input, task);
       convert<kColumns>(task);
     }
   }
@@ -66,17 +68,38 @@ class PairDigits {
     uint4 words[kParts];  // of its columns
   };
 
-  template <int kColumns>
+  template <int kColumns, bool kAwaits>
   SOLITON_DEVICE Task load(const unsigned char* input, int number) const {
     constexpr int kBlocks = kColumns / kTaskColumns;
     Task task;
     task.line = static_cast<int>(static_cast<uint32_t>(number) / kBlocks);
     task.column = (number - task.line * kBlocks) * kTaskColumns + context_.lane % kTaskLanes * kLaneColumns;
-    const unsigned char* from = input + (task.line * kParts * kColumns + task.column) * 2;
     SOLITON_UNROLL
-    for (int part = 0; part < kParts; ++part)
-      task.words[part] = load_global(reinterpret_cast<const uint4*>(from + part * kColumns * 2));
+    for (int part = 0; part < kParts; ++part) {
+      const uint4* words = words_of<kColumns>(input, task, part);
+      task.words[part] = kAwaits ? load_relaxed(words) : load_global(words);
+    }
     return task;
+  }
+  template <int kColumns>
+  static SOLITON_DEVICE const uint4* words_of(const unsigned char* input, const Task& task, int part) {
+    return reinterpret_cast<const uint4*>(input + ((task.line * kParts + part) * kColumns + task.column) * 2);
+  }
+  /// Waits until none of them is missing.
+  template <int kColumns>
+  SOLITON_DEVICE void await(const unsigned char* input, Task& task) const {
+    Spin spin(context_.bound());
+    for (;;) {
+      bool missing = false;
+      SOLITON_UNROLL
+      for (int part = 0; part < kParts; ++part) {
+        if (!is_missing(task.words[part])) continue;
+        missing = true;
+        task.words[part] = load_relaxed(words_of<kColumns>(input, task, part));
+      }
+      if (!warp_any(missing)) return;
+      spin.pause(context_.site(WaitKind::kVector, task.line, 0, kMissing));
+    }
   }
 
   template <int kColumns>

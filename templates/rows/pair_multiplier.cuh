@@ -36,7 +36,17 @@ class PairMultiplier {
   /// Brings what gate and up read, before anyone knows which experts the rows go through. Pairs with all workers' waits in
   /// choose().
   SOLITON_DEVICE void bring_rows(const MatrixPhase& phase) const {
-    digits_.template make<kColumns>(input_of(phase), context_.params.tree.num_rows);
+    digits_.template make<kColumns, false>(input_of(phase), context_.params.tree.num_rows);
+  }
+
+  /// Makes missing what down has read of the layer before: this worker's share.
+  SOLITON_DEVICE void clear() const {
+    constexpr int kWords = static_cast<int>(kGated.bytes / 16);
+    uint4* words = context_.template workspace<uint4>(kGated.offset);
+    const int first = (context_.cta * kWorkers + worker_) * kWarpLanes + context_.lane;
+    SOLITON_NO_UNROLL
+    for (int i = first; i < kWords; i += kPlan.num_ctas * kWorkers * kWarpLanes)
+      store_relaxed(words + i, make_uint4(kMissing, kMissing, kMissing, kMissing));
   }
 
   /// All that this CTA has of a phase, tiles of neighbouring experts. Collective of the workers.
@@ -62,9 +72,10 @@ class PairMultiplier {
         end_pair = next;
       }
       const int end_tile = slot * experts.tiles < end ? slot * experts.tiles : end;
-      if (tile > run.first) meet();  // nobody reads the lines of those before
-      digits_.template make<kFfn>(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>,
-                                  end_pair - first_pair);
+      // Nobody reads the lines of those before; where no barrier was, those of the phase before.
+      if (kAwaits || tile > run.first) meet();
+      digits_.template make<kFfn, kAwaits>(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>,
+                                           end_pair - first_pair);
       meet();
       SOLITON_NO_UNROLL
       for (; tile < end_tile; tile += experts.slot_tiles)
@@ -74,6 +85,8 @@ class PairMultiplier {
 
  private:
   static constexpr int kPairGroups = kTilePairGroups<kPlan>;
+  static constexpr bool kAwaits = awaits_pairs(kPlan);
+  static constexpr WorkspaceRange kGated = gated_pairs(kPlan);
   using Sums = PairSums<kPlan>;
 
   SOLITON_DEVICE const unsigned char* input_of(const MatrixPhase& phase) const {
@@ -170,28 +183,41 @@ class PairMultiplier {
   }
 
   /// Gate and up of a tile of an expert: of each pair times the weight with which its row goes through the expert. A lane of
-  /// a quad has a part of a pair.
+  /// a quad has a part of a pair; of two neighbouring columns one lane puts out both, the other those of the next pairs.
   SOLITON_DEVICE void put_gated(const MatrixPhase& phase, const Slot& slot, int tile,
                                 const Sums& sums) const {
-    unsigned char* to = context_.template workspace<unsigned char>(phase.output_vector.offset);
     const int part = context_.lane % 2;
     const int pairs = slot.pairs();
+    const bool is_odd = context_.lane / 4 % 2 != 0;
     Sums others;
     SOLITON_UNROLL
     for (int n = 0; n < kPairGroups; ++n) others[n] = shuffle_xor(sums[n], 1);
+    uint32_t* to = context_.template workspace<uint32_t>(phase.output_vector.offset) + part * (kFfn / 2) +
+                   tile * 4 + context_.lane / 8;
     SOLITON_UNROLL
-    for (int n = 0; n < kPairGroups; ++n) {
-      const int rank = 2 * n + context_.lane % 4 / 2;
+    for (int n = 0; n < kPairGroups; n += 2) {
+      if (2 * n >= pairs) break;
+      float own[2];
+      SOLITON_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const int rank = 2 * (n + i) + context_.lane % 4 / 2;
+        const int pair = slot.first_pair() + (rank < pairs ? rank : 0);
+        const float scale = load_shared(context_.factors() + slot.row_of(pair));
+        const float gate = part == 0 ? sums[n + i] : others[n + i];
+        const float up = part == 0 ? others[n + i] : sums[n + i];
+        const float value = slot.weight_of(pair) * Outputs<kPlan>::gated(gate, up, scale);
+        own[i] = part == 0 ? value : low_part(value);
+      }
+      const float other = shuffle_xor(is_odd ? own[0] : own[1], 4);
+      const uint32_t word = is_odd ? pack_bf16(other, own[1]) : pack_bf16(own[0], other);
+      const int rank = 2 * (n + is_odd) + context_.lane % 4 / 2;
       if (rank >= pairs) continue;
-      const int pair = slot.first_pair() + rank;
-      const float scale = load_shared(context_.factors() + slot.row_of(pair));
-      const float other = others[n];
-      const float gate = part == 0 ? sums[n] : other;
-      const float value =
-          slot.weight_of(pair) * Outputs<kPlan>::gated(gate, part == 0 ? other : sums[n], scale);
-      const int64_t element = static_cast<int64_t>(pair * 2 + part) * kFfn + tile * 8 + context_.lane / 4;
-      context_.publish(reinterpret_cast<uint16_t*>(to) + element,
-                       float_to_bf16(part == 0 ? value : low_part(value)));
+      uint32_t* const place = to + static_cast<int64_t>(slot.first_pair() + rank) * kFfn;
+      if constexpr (kAwaits) {
+        store_relaxed(place, publishable(word));
+      } else {
+        context_.publish(place, word);
+      }
     }
   }
 
@@ -207,7 +233,7 @@ class PairMultiplier {
       const int rank = 2 * n + context_.lane % 4 / 2;
       if (rank >= pairs) continue;
       float* const own = to + (tile * kStepPairs + slot.first_pair() + rank) * kTileRows + place;
-      if constexpr (awaits_words(kPlan, PhaseKind::kUngroup)) {
+      if constexpr (kAwaits) {
         store_relaxed(own, publishable(sums[n]));
       } else {
         context_.publish(own, sums[n]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "formats/formats.cuh"
+#include "layout/awaited_words.h"
 #include "layout/several_rows.h"
 #include "machine/walk.cuh"
 
@@ -64,6 +65,13 @@ SOLITON_DEVICE bool takes_units(const MatrixPhase& matrix) {
   if constexpr (!kTakesUnits<kPlan>) return false;
   const auto suits = [&]<WeightFormat kFormat>() { return suits_pairs(kPlan.rows, kFormat, 0); };
   return has_scales<kPlan>(matrix.format.type) && with_integers<kPlan>(matrix.format.type, suits);
+}
+
+/// Do workers wait themselves for what a phase reads of the one before, if they read any of that?
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE bool is_awaited(ExpertAxis axis) {
+  if constexpr (kGroups<kPlan>) return false;
+  return axis == ExpertAxis::kRows || (awaits_pairs(kPlan) && axis == ExpertAxis::kColumns);
 }
 
 /// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?

@@ -44,7 +44,8 @@ class Worker {
   SOLITON_DEVICE void end_step() { context_.end_step(); }
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
-    begin_phase();
+    const bool awaits = awaits_pairs(kPlan) && expert_axis<kPlan>(at.phase) == ExpertAxis::kColumns;
+    begin_phase(awaits);
     if constexpr (kGroups<kPlan>) {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
         multiplier_.multiply_groups(stream_, at, met_);
@@ -69,6 +70,7 @@ class Worker {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
         pairs_.multiply(stream_, at.phase, run);
         mark(context_, &PhaseRecord::last);
+        if (awaits) wait_begun();
         return finish_phase();
       }
     }
@@ -88,6 +90,9 @@ class Worker {
       if (at.phase.output == OutputKind::kRouter) epilogue_.report_routes(run);
     }
     finish_phase();
+    if constexpr (awaits_pairs(kPlan)) {  // all CTAs have multiplied those of the layer before
+      if (at.phase.output == OutputKind::kRotary) pairs_.clear();
+    }
     // After a phase that no CTA has begun before all had read the layer's pages, while the others end it.
     if (at.phase.appends) append_new_tokens(context_, worker_, at.layer);
   }
@@ -142,18 +147,17 @@ class Worker {
     return kPlan.warpgroups ? static_cast<int>(shuffle(worker, 0)) : worker;
   }
 
-  SOLITON_DEVICE void begin_phase() {
+  /// `awaits`: does the phase await its input word by word? Then what the input loader says comes too late to be waited for before,
+  /// but has to be: a parity tells no more than two phases apart.
+  SOLITON_DEVICE void begin_phase(bool awaits = false) {
     context_.begin_phase();
     mark(context_, &PhaseRecord::begin);
-    wait_begun();
+    if (!awaits) wait_begun();
   }
-  /// A phase of this kind: body() once its input is there, or awaits it word by word. Then what the input loader says comes too
-  /// late to be waited for before, but has to be: a parity tells no more than two phases apart.
+  /// A phase of this kind: body() once its input is there, or awaits it.
   template <PhaseKind kKind, class Body>
   SOLITON_DEVICE void on_input(const Body& body) {
-    context_.begin_phase();
-    mark(context_, &PhaseRecord::begin);
-    if constexpr (!awaits_words(kPlan, kKind)) wait_begun();
+    begin_phase(awaits_words(kPlan, kKind));
     body();
     if constexpr (awaits_words(kPlan, kKind)) wait_begun();
     finish_phase();
