@@ -24,7 +24,7 @@ constexpr Phase kStep[] = {
 };
 constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
 
-// 8 rows a step.
+// 8 and 16 rows a step.
 constexpr Phase kStep8[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
   {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
@@ -37,9 +37,10 @@ constexpr Phase kStep8[] = {
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .first_cta = 128, .layer_kind = 1},
 };
 constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
+constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
 
-// 16 and 32 rows a step.
-constexpr Phase kStep16[] = {
+// 32 rows a step.
+constexpr Phase kStep32[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
   {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
   {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
@@ -49,8 +50,7 @@ constexpr Phase kStep16[] = {
   {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
   {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .first_cta = 128, .layer_kind = 1},
 };
-constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep16);
-constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep16);
+constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep32);
 
 // 256 rows a step.
 constexpr Phase kStep256[] = {

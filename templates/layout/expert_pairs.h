@@ -13,15 +13,17 @@
 
 namespace soliton {
 
-/// Digits of 8 bits of each activation.
-constexpr int kPairDigits = 3;
+/// Digits of 8 bits of each activation: up to 8 rows are there in two parts, more in one, see RowsPolicy::digits.
+SOLITON_HOST_DEVICE constexpr int pair_digits(int rows) {
+  return rows <= 8 ? 3 : 2;
+}
 
 /// Columns of an expert's down that units of a full page are whole with.
 constexpr int kPairUnitColumns = 256;
 
 /// Are experts of such formats multiplied pair by pair? `columns`: of the widest of their matrices.
 SOLITON_HOST_DEVICE constexpr bool suits_pairs(int rows, WeightFormat format, int columns) {
-  return rows == 8 && format.bits() == 4 && format.takes_digits() && !format.has_minima &&
+  return (rows == 8 || rows == 16) && format.bits() == 4 && format.takes_digits() && !format.has_minima &&
          format.block == 0 && format.group >= kStepColumns && columns <= format.page_columns();
 }
 
@@ -42,9 +44,10 @@ SOLITON_HOST_DEVICE constexpr int unit_columns(const PackedMatrix* matrices, int
 struct PairLines {
   int columns = 0;
   int set_columns = 0;  // whose products share a scale
+  int digits = 0;
 
-  static constexpr int kStepBytes = kPairDigits * kStepColumns;
-  SOLITON_HOST_DEVICE constexpr int scales_offset() const { return columns * kPairDigits; }
+  SOLITON_HOST_DEVICE constexpr int step_bytes() const { return digits * kStepColumns; }
+  SOLITON_HOST_DEVICE constexpr int scales_offset() const { return columns * digits; }
   /// From one line to the next: a quarter of all banks further on, so that lanes that load of eight lines meet no bank twice.
   SOLITON_HOST_DEVICE constexpr int bytes() const {
     return round_up(scales_offset() + columns / set_columns * 8, 128) + 32;

@@ -144,7 +144,7 @@ struct KernelPlan {
     return !warpgroups && phase(PhaseKind::kUngroup).kind == PhaseKind::kUngroup;
   }
   SOLITON_HOST_DEVICE constexpr PairLines pair_lines(int columns) const {
-    return {columns, set_steps() * kStepColumns};
+    return {columns, set_steps() * kStepColumns, pair_digits(rows)};
   }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const {

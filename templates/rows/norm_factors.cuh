@@ -28,7 +28,8 @@ class NormFactors : public Outputs<kPlan> {
           this->template squares_of<kVector>(context_.first_row() + worker_ * kShare + i));
       SOLITON_UNROLL
       for (int k = 0; k < kLoads; ++k) {
-        const float4 v = load_global(squares + k * kWarpLanes + context_.lane);
+        const float4* words = squares + k * kWarpLanes + context_.lane;
+        const float4 v = awaits_pairs(kPlan) ? load_relaxed(words) : load_global(words);
         all.sums[i] += (v.x + v.y) + (v.z + v.w);
       }
     }

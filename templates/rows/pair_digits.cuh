@@ -17,7 +17,8 @@ class PairDigits {
   static constexpr int kSetColumns = kPlan.pair_lines(0).set_columns;
   static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kPlan.model.integers.symmetric_zero();
   static_assert(kTaskColumns % kSetColumns == 0 && kPairUnitColumns % kTaskColumns == 0);
-  using Numbers = DigitNumbers<kPairDigits>;
+  static constexpr int kDigits = pair_digits(kPlan.rows);
+  using Numbers = DigitNumbers<kDigits>;
 
  public:
   SOLITON_DEVICE PairDigits(const Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
@@ -25,11 +26,11 @@ class PairDigits {
   /// Lines of `columns` columns that there is room for.
   static SOLITON_DEVICE int room(int columns) {
     constexpr int kBytes = kPlan.input_bytes();
-    return kBytes / PairLines{columns, kSetColumns}.bytes();
+    return kBytes / PairLines{columns, kSetColumns, kDigits}.bytes();
   }
   /// Where line `index` of `columns` columns begins.
   SOLITON_DEVICE unsigned char* line(int columns, int index) const {
-    return context_.region(RegionId::kInput) + index * PairLines{columns, kSetColumns}.bytes();
+    return context_.region(RegionId::kInput) + index * PairLines{columns, kSetColumns, kDigits}.bytes();
   }
 
   /// Makes `count` lines of `kColumns` out of as many rows or pairs from `input` on: this worker's part of them, while a few more
@@ -104,7 +105,7 @@ class PairDigits {
 
   template <int kColumns>
   SOLITON_DEVICE void convert(const Task& task) const {
-    constexpr PairLines kLines = {kColumns, kSetColumns};
+    constexpr PairLines kLines = kPlan.pair_lines(kColumns);
     float values[kLaneColumns];
     float largest_of[2] = {};
     SOLITON_UNROLL
@@ -122,7 +123,7 @@ class PairDigits {
     for (int mask = 1; mask < kTaskLanes; mask *= 2)
       largest = larger(largest, static_cast<uint32_t>(shuffle_xor(largest, mask)));
     const InputScale scale = InputScale::of<Numbers::kExponent>(largest);
-    uint32_t digits[2][kPairDigits];  // of four columns each
+    uint32_t digits[2][kDigits];  // of four columns each
     int32_t sum = -kLaneColumns * static_cast<int32_t>(Numbers::kBias);
     SOLITON_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -137,9 +138,9 @@ class PairDigits {
     }
     unsigned char* const to = line(kColumns, task.line);
     unsigned char* const step =
-        to + task.column / kStepColumns * PairLines::kStepBytes + task.column % kStepColumns;
+        to + task.column / kStepColumns * kLines.step_bytes() + task.column % kStepColumns;
     SOLITON_UNROLL
-    for (int digit = 0; digit < kPairDigits; ++digit)
+    for (int digit = 0; digit < kDigits; ++digit)
       store_shared(reinterpret_cast<uint2*>(step + digit * kStepColumns),
                    make_uint2(digits[0][digit], digits[1][digit]));
     for (int mask = 1; mask < kSetColumns / kLaneColumns; mask *= 2)

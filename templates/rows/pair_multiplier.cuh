@@ -27,7 +27,6 @@ class PairMultiplier {
     }
     return 0;
   }();
-  static_assert(kParts == 2, "lanes of a quad put out a part each");
 
  public:
   SOLITON_DEVICE PairMultiplier(Context<kPlan>& context, int worker)
@@ -84,10 +83,9 @@ class PairMultiplier {
   }
 
  private:
-  static constexpr int kPairGroups = kTilePairGroups<kPlan>;
   static constexpr bool kAwaits = awaits_pairs(kPlan);
   static constexpr WorkspaceRange kGated = gated_pairs(kPlan);
-  using Sums = PairSums<kPlan>;
+  using Sums = PairSums;
 
   SOLITON_DEVICE const unsigned char* input_of(const MatrixPhase& phase) const {
     return context_.template workspace<unsigned char>(phase.input_vector.offset);
@@ -112,12 +110,24 @@ class PairMultiplier {
   }
 
   SOLITON_DEVICE void multiply_tile(const MatrixPhase& phase, const ExpertPhase& experts,
-                                    const unsigned char* weights, int tile, int first_pair) const {
+                                    const unsigned char* weights, int tile, int first_line_pair) const {
     const int number = tile / experts.tiles;
+    const int within = tile - number * experts.tiles;
     const Slot slot(context_, number);
     const bool gates = experts.axis == ExpertAxis::kRows;
-    const Lines lines = {slot, slot.pairs(), gates ? -1 : slot.first_pair() - first_pair,
-                         gates ? kColumns : kFfn};
+    const int pairs = slot.pairs();
+    SOLITON_NO_UNROLL
+    for (int begin = 0; begin < pairs; begin += kPairsAtOnce) {
+      const int first_pair = slot.first_pair() + begin;
+      const Lines lines = {slot, first_pair, pairs - begin < kPairsAtOnce ? pairs - begin : kPairsAtOnce,
+                           gates ? -1 : first_pair - first_line_pair, gates ? kColumns : kFfn};
+      multiply_pairs(phase, lines, weights, within, gates);
+      if constexpr (kPlan.rows <= kPairsAtOnce) break;  // that are all
+    }
+  }
+
+  SOLITON_DEVICE void multiply_pairs(const MatrixPhase& phase, const Lines& lines,
+                                     const unsigned char* weights, int tile, bool gates) const {
     Sums sums = {};
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (suits_pairs(kPlan.rows, kFormat, 0)) {
@@ -130,11 +140,10 @@ class PairMultiplier {
         }
       }
     });
-    const int within = tile - number * experts.tiles;
     if (gates) {
-      put_gated(phase, slot, within, sums);
+      put_gated(phase, lines, tile, sums);
     } else {
-      put_sums(phase, slot, within, sums);
+      put_sums(phase, lines, tile, sums);
     }
   }
 
@@ -183,11 +192,11 @@ class PairMultiplier {
   }
 
   /// Gate and up of a tile of an expert: of each pair times the weight with which its row goes through the expert. A lane of
-  /// a quad has a part of a pair; of two neighbouring columns one lane puts out both, the other those of the next pairs.
-  SOLITON_DEVICE void put_gated(const MatrixPhase& phase, const Slot& slot, int tile,
+  /// a quad has a part of a pair, or nothing; of two neighbouring columns one lane puts out both, the other those of the next pairs.
+  SOLITON_DEVICE void put_gated(const MatrixPhase& phase, const Lines& lines, int tile,
                                 const Sums& sums) const {
+    const Slot& slot = lines.slot;
     const int part = context_.lane % 2;
-    const int pairs = slot.pairs();
     const bool is_odd = context_.lane / 4 % 2 != 0;
     Sums others;
     SOLITON_UNROLL
@@ -196,12 +205,12 @@ class PairMultiplier {
                    tile * 4 + context_.lane / 8;
     SOLITON_UNROLL
     for (int n = 0; n < kPairGroups; n += 2) {
-      if (2 * n >= pairs) break;
+      if (2 * n >= lines.count) break;
       float own[2];
       SOLITON_UNROLL
       for (int i = 0; i < 2; ++i) {
         const int rank = 2 * (n + i) + context_.lane % 4 / 2;
-        const int pair = slot.first_pair() + (rank < pairs ? rank : 0);
+        const int pair = lines.first_pair + (rank < lines.count ? rank : 0);
         const float scale = load_shared(context_.factors() + slot.row_of(pair));
         const float gate = part == 0 ? sums[n + i] : others[n + i];
         const float up = part == 0 ? others[n + i] : sums[n + i];
@@ -211,8 +220,8 @@ class PairMultiplier {
       const float other = shuffle_xor(is_odd ? own[0] : own[1], 4);
       const uint32_t word = is_odd ? pack_bf16(other, own[1]) : pack_bf16(own[0], other);
       const int rank = 2 * (n + is_odd) + context_.lane % 4 / 2;
-      if (rank >= pairs) continue;
-      uint32_t* const place = to + static_cast<int64_t>(slot.first_pair() + rank) * kFfn;
+      if (rank >= lines.count || part >= kParts) continue;
+      uint32_t* const place = to + static_cast<int64_t>(lines.first_pair + rank) * (kParts * kFfn / 2);
       if constexpr (kAwaits) {
         store_relaxed(place, publishable(word));
       } else {
@@ -222,17 +231,17 @@ class PairMultiplier {
   }
 
   /// Sums of a tile of down: a lane of a quad has one of its two rows.
-  SOLITON_DEVICE void put_sums(const MatrixPhase& phase, const Slot& slot, int tile, const Sums& sums) const {
+  SOLITON_DEVICE void put_sums(const MatrixPhase& phase, const Lines& lines, int tile,
+                               const Sums& sums) const {
     float* to = context_.template workspace<float>(phase.output_vector.offset);
     const int half = context_.lane % 2;
     const int row = context_.lane / 4;
     const int place = row / 2 * 4 + row % 2 + half * 2;
-    const int pairs = slot.pairs();
     SOLITON_UNROLL
     for (int n = 0; n < kPairGroups; ++n) {
       const int rank = 2 * n + context_.lane % 4 / 2;
-      if (rank >= pairs) continue;
-      float* const own = to + (tile * kStepPairs + slot.first_pair() + rank) * kTileRows + place;
+      if (rank >= lines.count) continue;
+      float* const own = to + (tile * kStepPairs + lines.first_pair + rank) * kTileRows + place;
       if constexpr (kAwaits) {
         store_relaxed(own, publishable(sums[n]));
       } else {

@@ -7,20 +7,21 @@
 
 namespace soliton::rows {
 
-template <const KernelPlan& kPlan>
-constexpr int kTilePairGroups = kPlan.rows / 2;
+/// Pairs of an expert that its tiles are multiplied by at once: as many are columns of a product.
+constexpr int kPairsAtOnce = 8;
+constexpr int kPairGroups = kPairsAtOnce / 2;
 
 template <const KernelPlan& kPlan>
 constexpr int kSetColumns = kPlan.pair_lines(0).set_columns;
 
 /// What lane 4 g + j has of a tile: of pairs j / 2, 2 + j / 2, ... row g if j is even, or row g + 8.
-template <const KernelPlan& kPlan>
-using PairSums = float[kTilePairGroups<kPlan>];
+using PairSums = float[kPairGroups];
 
-/// The pairs of an expert, and their lines.
+/// Some pairs of an expert, and their lines.
 template <const KernelPlan& kPlan>
 struct ExpertLines {
   const ExpertSlot<kPlan>& slot;
+  int first_pair;
   int count;
   int first;  // their lines follow one another from this one on; -1: they have those of their rows
   int columns;
@@ -28,24 +29,31 @@ struct ExpertLines {
   /// Where the digits of a pair's line stand; of a pair that is not there those of another: sums are numbers.
   SOLITON_DEVICE const unsigned char* line(const PairDigits<kPlan>& digits, int rank) const {
     const int own = rank < count ? rank : 0;
-    return digits.line(columns, first >= 0 ? first + own : slot.row_of(slot.first_pair() + own));
+    return digits.line(columns, first >= 0 ? first + own : slot.row_of(first_pair + own));
   }
   SOLITON_DEVICE const float2* scales_of(const unsigned char* line) const {
-    return reinterpret_cast<const float2*>(line + PairLines{columns, kSetColumns<kPlan>}.scales_offset());
+    constexpr int kDigits = pair_digits(kPlan.rows);
+    return reinterpret_cast<const float2*>(line +
+                                           PairLines{columns, kSetColumns<kPlan>, kDigits}.scales_offset());
   }
 };
 
 /// What both ways to multiply have in common.
 template <const KernelPlan& kPlan>
 struct PairProducts {
+  static constexpr int kDigits = pair_digits(kPlan.rows);
   static constexpr int kDigit = 1 << kDigitBits;
   static constexpr float kUpperRows = 1.0f / 16;  // what their products count
 
   /// Offset in a line of what a lane multiplies a step of 32 columns with.
-  static SOLITON_DEVICE int step_offset(int column) { return column / kStepColumns * PairLines::kStepBytes; }
+  static SOLITON_DEVICE int step_offset(int column) {
+    return column / kStepColumns * kPlan.pair_lines(0).step_bytes();
+  }
   static SOLITON_DEVICE uint2 load_digits(const unsigned char* from) {
     return load_shared(reinterpret_cast<const uint2*>(from));
   }
+  /// The third digit's, if there is one.
+  static SOLITON_DEVICE int32_t high(int32_t product) { return kDigits == 3 ? product : 0; }
   /// What a set's products give: `low` of the first two digits, `high` of the third; `input`: of the pair's columns, see
   /// PairLines. The same for all ways to multiply: bits do not depend on who else goes through an expert.
   template <WeightFormat kFormat>
@@ -66,7 +74,7 @@ class FewPairs {
  public:
   SOLITON_DEVICE FewPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane)
       : third_(lane % 2 != 0) {
-    const int digit = lane / 4 % 4 < kPairDigits ? lane / 4 % 4 : 0;
+    const int digit = lane / 4 % 4 < Common::kDigits ? lane / 4 % 4 : 0;
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n) {
       operands_[n] = lines.line(digits, 2 * n + lane / 16) + digit * kStepColumns + lane % 4 * 8;
@@ -95,12 +103,12 @@ class FewPairs {
       const int32_t given = third_ ? own[0] : own[2] + Common::kDigit * own[3];
       const int32_t taken = static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(given), 1));
       Common::template add_set<kFormat>(sums_[n], third_ ? taken : own[0] + Common::kDigit * own[1],
-                                        third_ ? own[2] : taken,
+                                        Common::high(third_ ? own[2] : taken),
                                         load_shared(scales_[n] + column / kSetColumns<kPlan>), scale, zero,
                                         third_ ? Common::kUpperRows : 1.0f);
     }
   }
-  SOLITON_DEVICE void put(int /*lane*/, PairSums<kPlan>& sums) const {
+  SOLITON_DEVICE void put(int /*lane*/, PairSums& sums) const {
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n) sums[n] = sums_[n];
   }
@@ -126,13 +134,13 @@ class AllPairs {
   }
   SOLITON_DEVICE void begin_set() {
     SOLITON_UNROLL
-    for (int i = 0; i < kPairDigits * kStrips * 4; ++i)
+    for (int i = 0; i < Common::kDigits * kStrips * 4; ++i)
       products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
   }
   SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
     const MmaBatch batch;
     SOLITON_UNROLL
-    for (int digit = 0; digit < kPairDigits; ++digit)
+    for (int digit = 0; digit < Common::kDigits; ++digit)
       mma_u8_s8(products_[digit][strip], weights,
                 Common::load_digits(operands_ + Common::step_offset(column) + digit * kStepColumns));
   }
@@ -144,17 +152,17 @@ class AllPairs {
       SOLITON_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int at = 2 * half + i;
-        Common::template add_set<kFormat>(sums_[i][half],
-                                          products_[0][strip][at] + Common::kDigit * products_[1][strip][at],
-                                          products_[2][strip][at], input, rows.scale[half], rows.zero[half],
-                                          half == 0 ? 1.0f : Common::kUpperRows);
+        Common::template add_set<kFormat>(
+            sums_[i][half], products_[0][strip][at] + Common::kDigit * products_[1][strip][at],
+            Common::high(products_[Common::kDigits - 1][strip][at]), input, rows.scale[half], rows.zero[half],
+            half == 0 ? 1.0f : Common::kUpperRows);
       }
     }
   }
   /// Lane j of a quad has pairs 2 j and 2 j + 1.
-  SOLITON_DEVICE void put(int lane, PairSums<kPlan>& sums) const {
+  SOLITON_DEVICE void put(int lane, PairSums& sums) const {
     SOLITON_UNROLL
-    for (int n = 0; n < kTilePairGroups<kPlan>; ++n) {
+    for (int n = 0; n < kPairGroups; ++n) {
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
         const float from = shuffle(sums_[i / 2][i % 2], lane / 4 * 4 + n);
@@ -164,10 +172,9 @@ class AllPairs {
   }
 
  private:
-  static_assert(kPlan.rows == 8);
   const unsigned char* operands_;
   const float2* scales_[2];
-  int32_t products_[kPairDigits][kStrips][4];
+  int32_t products_[Common::kDigits][kStrips][4];
   float sums_[2][2] = {};
 };
 

@@ -53,8 +53,15 @@ class ResidualStream : public Choice<kPlan> {
   template <int kVector = kPlan.squares>
   SOLITON_DEVICE void publish_squares() const {
     const float sum = sum_quarters(squares());
-    if (quarter() == 0 && team() < kPlan.residual_teams())
-      context_.publish(squares_of<kVector>(row()) + team() * kPlan.block_ctas() + context_.block_cta(), sum);
+    if (quarter() != 0 || team() >= kPlan.residual_teams()) return;
+    float* own = squares_of<kVector>(row()) + team() * kPlan.block_ctas() + context_.block_cta();
+    // Where no barrier is between gate and up and the layer's end: CTAs that had none of those may still read what nobody needs. The
+    // others had read it before they put out anything.
+    if constexpr (awaits_pairs(kPlan)) {
+      store_relaxed(own, sum);
+    } else {
+      context_.publish(own, sum);
+    }
   }
 
   /// This thread's values of the residual stream in one of this CTA's tiles.

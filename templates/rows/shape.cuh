@@ -57,7 +57,7 @@ SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
 /// Do workers of such a plan multiply a unit each of the pages of dense layers, see unit_multiplier.cuh? Where shared memory has room
 /// for what all units of a page meet.
 template <const KernelPlan& kPlan>
-constexpr bool kTakesUnits = kPlan.shares_registers&& kPairs<kPlan>;
+constexpr bool kTakesUnits = kPlan.rows == 8 && kPlan.shares_registers&& kPairs<kPlan>;
 
 /// Does a phase's?
 template <const KernelPlan& kPlan>

@@ -429,8 +429,9 @@ INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
                                          "plain-2-rows64-cards2", "int4-zeros-3-rows64", "int4-ordered-3-all",
                                          "plain-1-rows8-cards4", "group7-2-rows8-cards3",
                                          "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "mixture-4-rows8",
-                                         "int4-mixture-4-rows8", "int4-pairs-halved-3-rows8",
-                                         "sandwich-3-rows64", "after-2-cards2-all"),
+                                         "int4-mixture-4-rows8", "int4-mixture-3-rows16",
+                                         "int4-pairs-halved-3-rows8", "sandwich-3-rows64",
+                                         "after-2-cards2-all"),
                          test_name);
 
 TEST_P(TreeRace, HasNone) {
