@@ -24,7 +24,7 @@ constexpr Phase kStep[] = {
 };
 constexpr KernelPlan kDecode = with_phases(kDecodeNumbers, kStep);
 
-// 8 and 16 rows a step.
+// 8, 16 and 32 rows a step.
 constexpr Phase kStep8[] = {
   {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
   {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
@@ -38,19 +38,7 @@ constexpr Phase kStep8[] = {
 };
 constexpr KernelPlan kDecodeRows8 = with_phases(kDecodeRows8Numbers, kStep8);
 constexpr KernelPlan kDecodeRows16 = with_phases(kDecodeRows16Numbers, kStep8);
-
-// 32 rows a step.
-constexpr Phase kStep32[] = {
-  {.name = "qkv", .kind = kMatrix, .matrix = Matrices::kQkv, .reads = Vectors::kHidden, .writes = Vectors::kUnnormed, .input = InputKind::kNormed, .output = kRotary, .norm = 0},
-  {.name = "norm_heads", .kind = kNormHeads, .reads = Vectors::kUnnormed, .writes = Vectors::kQkv},
-  {.name = "attention", .kind = kAttention, .reads = Vectors::kQkv, .writes = Vectors::kHeads},
-  {.name = "o", .kind = kMatrix, .matrix = Matrices::kO, .reads = Vectors::kHeads, .writes = Vectors::kPostAttention, .input = InputKind::kVector, .output = kResidual, .norm = 1, .appends = true},
-  {.name = "router", .kind = kMatrix, .matrix = Matrices::kRouter, .reads = Vectors::kPostAttention, .writes = Vectors::kRoutes, .input = InputKind::kNormed, .output = kRouter, .norm = 1, .first_cta = 128, .column_slices = 4},
-  {.name = "gate_up", .kind = kMatrix, .matrix = Matrices::kGateUp, .reads = Vectors::kPostAttention, .writes = Vectors::kFfn, .routes = Vectors::kRoutes, .input = InputKind::kNormed, .output = kSwiglu, .norm = 1, .first_cta = 31},
-  {.name = "down", .kind = kMatrix, .matrix = Matrices::kDown, .reads = Vectors::kFfn, .writes = Vectors::kHidden, .input = InputKind::kVector, .output = kResidual, .norm = 2},
-  {.name = "lm_head", .kind = kMatrix, .matrix = Matrices::kLmHead, .reads = Vectors::kHidden, .writes = Vectors::kCandidates, .input = InputKind::kNormed, .output = kLogits, .norm = 0, .first_cta = 128, .layer_kind = 1},
-};
-constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep32);
+constexpr KernelPlan kDecodeRows32 = with_phases(kDecodeRows32Numbers, kStep8);
 
 // 256 rows a step.
 constexpr Phase kStep256[] = {

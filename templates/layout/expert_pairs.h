@@ -18,13 +18,24 @@ SOLITON_HOST_DEVICE constexpr int pair_digits(int rows) {
   return rows <= 8 ? 3 : 2;
 }
 
+/// Lines that shared memory has room for, of gate and up: as many as there are rows, each with all its pairs' experts; of more rows those
+/// of the experts at hand. There an expert with more pairs is several slots.
+constexpr int kMostPairLines = 16;
+
 /// Columns of an expert's down that units of a full page are whole with.
 constexpr int kPairUnitColumns = 256;
 
 /// Are experts of such formats multiplied pair by pair? `columns`: of the widest of their matrices.
 SOLITON_HOST_DEVICE constexpr bool suits_pairs(int rows, WeightFormat format, int columns) {
-  return (rows == 8 || rows == 16) && format.bits() == 4 && format.takes_digits() && !format.has_minima &&
-         format.block == 0 && format.group >= kStepColumns && columns <= format.page_columns();
+  return (rows == 8 || rows == 16 || rows == 32) && format.bits() == 4 && format.takes_digits() &&
+         !format.has_minima && format.block == 0 && format.group >= kStepColumns &&
+         columns <= format.page_columns();
+}
+
+/// Does each worker have a unit of every page of dense layers, see rows/unit_multiplier.cuh? Where shared memory has room for what all
+/// units of a page meet.
+SOLITON_HOST_DEVICE constexpr bool suits_units(int rows) {
+  return rows == 8;
 }
 
 /// Columns of the widest page of integers that dense layers have.
@@ -53,5 +64,18 @@ struct PairLines {
     return round_up(scales_offset() + columns / set_columns * 8, 128) + 32;
   }
 };
+
+/// Shared memory for lines of such pairs, of down: as many as there may be at once, of gate and up too; or, of `unit_bytes` a column,
+/// for what all units of a page meet.
+SOLITON_HOST_DEVICE constexpr int pair_input_bytes(PairLines line, int rows, const PackedMatrix* matrices,
+                                                   int num_matrices, int unit_bytes) {
+  for (int i = 0; i < num_matrices; ++i) {
+    if (matrices[i].experts.axis != ExpertAxis::kRows) continue;
+    line.columns = matrices[i].padded_columns > line.columns ? matrices[i].padded_columns : line.columns;
+  }
+  const int lines = (rows < kMostPairLines ? rows : kMostPairLines) * line.bytes();
+  const int units = unit_columns(matrices, num_matrices) * unit_bytes;
+  return lines > units ? lines : units;
+}
 
 }  // namespace soliton

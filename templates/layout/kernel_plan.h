@@ -146,6 +146,9 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr PairLines pair_lines(int columns) const {
     return {columns, set_steps() * kStepColumns, pair_digits(rows)};
   }
+  SOLITON_HOST_DEVICE constexpr bool takes_units() const {
+    return suits_units(rows) && shares_registers && multiplies_pairs();
+  }
   /// Of a card's heads.
   SOLITON_HOST_DEVICE constexpr QkvLayout qkv_layout() const {
     return {shape(), card_kv().in_f16(), model.group()};
@@ -222,17 +225,10 @@ struct KernelPlan {
     if (shape().digits == 0) return 0;
     return shape().digit_columns / kStepColumns / set_steps() * (block_rows() / 2) * 16;
   }
-  /// Lines of as many pairs as an expert may have; or what all units of a page meet, see takes_units().
   SOLITON_HOST_DEVICE constexpr int pair_input_bytes() const {
     if (!multiplies_pairs()) return 0;
-    int columns = model.mixture.ffn;
-    for (int i = 0; i < num_matrices; ++i) {
-      const bool gates = matrices[i].experts.axis == ExpertAxis::kRows;
-      columns = gates && matrices[i].padded_columns > columns ? matrices[i].padded_columns : columns;
-    }
-    const int lines = rows * pair_lines(columns).bytes();
-    const int units = shares_registers ? unit_columns(matrices, num_matrices) * shape().column_bytes() : 0;
-    return lines > units ? lines : units;
+    return soliton::pair_input_bytes(pair_lines(model.mixture.ffn), rows, matrices, num_matrices,
+                                     takes_units() ? shape().column_bytes() : 0);
   }
   /// Chunks of activations; or digits of the input and their scales, or of pairs.
   SOLITON_HOST_DEVICE constexpr int input_bytes() const {

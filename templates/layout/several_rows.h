@@ -77,12 +77,15 @@ constexpr int held_bytes(const KernelPlan& plan) {
 struct ExpertsLayout {
   int rows = 0;
   Mixture mixture = {};
+  int slot_pairs =
+      0;  // that a slot has at most, one slot of an expert's behind the other; 0: an expert is one slot
 
   SOLITON_HOST_DEVICE constexpr int stored() const { return mixture.experts + mixture.shared; }
   SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
   SOLITON_HOST_DEVICE constexpr int slots() const {
     const int chosen = rows * mixture.chosen;
-    return mixture.shared + (mixture.experts < chosen ? mixture.experts : chosen);
+    const int further = slot_pairs == 0 ? 0 : pairs() / (slot_pairs + 1);
+    return mixture.shared + (mixture.experts < chosen ? mixture.experts : chosen) + further;
   }
   SOLITON_HOST_DEVICE constexpr int mask_words() const { return ceil_divide(rows, 32); }
 
@@ -94,7 +97,7 @@ struct ExpertsLayout {
   }
   SOLITON_HOST_DEVICE constexpr int pair_rows() const { return first_pairs() + slots() + 1; }
   SOLITON_HOST_DEVICE constexpr int pair_weights() const { return pair_rows() + pairs(); }
-  // While they are chosen: of each pair, row after row, its expert and weight; of each expert its rows and its slot.
+  // While they are chosen: of each pair, row after row, its expert and weight; of each expert its rows and its first slot.
   SOLITON_HOST_DEVICE constexpr int picks() const { return pair_weights() + pairs(); }
   SOLITON_HOST_DEVICE constexpr int pick_weights() const { return picks() + pairs(); }
   SOLITON_HOST_DEVICE constexpr int expert_masks() const { return pick_weights() + pairs(); }
@@ -103,6 +106,11 @@ struct ExpertsLayout {
     return mixture.experts == 0 ? 0 : 4 * (slots_of() + stored());
   }
 };
+
+SOLITON_HOST_DEVICE constexpr ExpertsLayout experts_layout(const KernelPlan& plan) {
+  const bool gathers_lines = plan.multiplies_pairs() && plan.rows > kMostPairLines;
+  return {plan.rows, plan.model.mixture, gathers_lines ? kMostPairLines : 0};
+}
 
 enum class BarrierId : int {
   kPageFull,    // producer and copy -> workers
@@ -188,9 +196,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kHeld] = {"held", held_bytes(plan), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
   rules[RegionId::kExperts] = {
-      "experts",
-      plan.warpgroups ? plan.grouped().list_bytes() : ExpertsLayout{plan.rows, plan.model.mixture}.bytes(),
-      4};
+      "experts", plan.warpgroups ? plan.grouped().list_bytes() : experts_layout(plan).bytes(), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};
   rules[RegionId::kBarriers] = {"barriers", kBarrierBytes * count_barriers(barriers.begin(), barriers.end()),
                                 kBarrierBytes};

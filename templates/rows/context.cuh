@@ -80,7 +80,7 @@ struct Context : PlanHolder<kPlan> {
   }
 
   /// See ExpertsLayout.
-  static constexpr ExpertsLayout kExpertsLayout{kPlan.rows, kPlan.model.mixture};
+  static constexpr ExpertsLayout kExpertsLayout = experts_layout(kPlan);
   /// No register is to hold where they are for the launch.
   SOLITON_DEVICE uint32_t* expert_words(int offset) const {
     return this->template region<uint32_t>(RegionId::kExperts) + opaque(offset);

@@ -153,9 +153,7 @@ class Epilogue : public NormFactors<kPlan> {
         deal_tiles(at.phase.num_tiles, at.phase.first_cta, kPlan.block_ctas(), context_.block_cta());
     add_up<kPlan.rows * kUsed>(at, stream, run, [&](auto& lines, int k) {
       const uint32_t expert = load_shared(context_.expert_words(kLayout.picks()) + row() * kUsed + k);
-      const ExpertSlot<kPlan> slot(
-          context_, static_cast<int>(load_shared(context_.expert_words(kLayout.slots_of()) + expert)));
-      lines.of[k] = slot.first_pair() + slot.rank(row());
+      lines.of[k] = slot_of_row(context_, static_cast<int>(expert), row()).pair_of(row());
       lines.weights[k] = 1.0f;
     });
   }

@@ -54,6 +54,8 @@ class ExpertSlot {
     for (int i = 0; i < word_of(row); ++i) before += count_bits(mask(i));
     return before;
   }
+  /// Of a row that the slot has.
+  SOLITON_DEVICE int pair_of(int row) const { return first_pair() + rank(row); }
   SOLITON_DEVICE int row_of(int pair) const { return word(kLayout.pair_rows() + pair); }
   SOLITON_DEVICE float weight_of(int pair) const {
     return float_from_bits(load_shared(words_ + kLayout.pair_weights() + pair));
@@ -67,5 +69,16 @@ class ExpertSlot {
   const uint32_t* words_;
   int slot_;
 };
+
+/// The slot with a row's pair of an expert.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE ExpertSlot<kPlan> slot_of_row(const Context<kPlan>& context, int expert, int row) {
+  constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
+  int slot = static_cast<int>(load_shared(context.expert_words(kLayout.slots_of()) + expert));
+  if constexpr (kLayout.slot_pairs > 0) {
+    while (!ExpertSlot<kPlan>(context, slot).has(row)) ++slot;
+  }
+  return {context, slot};
+}
 
 }  // namespace soliton::rows

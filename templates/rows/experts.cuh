@@ -41,7 +41,7 @@ constexpr uint32_t kRouters = router_ctas<kPlan>().count* kShape<kPlan>.finishin
 template <const KernelPlan& kPlan>
 class ExpertChooser {
   static constexpr Mixture kMixture = kPlan.model.mixture;
-  static constexpr ExpertsLayout kLayout{kPlan.rows, kMixture};
+  static constexpr ExpertsLayout kLayout = Context<kPlan>::kExpertsLayout;
   static constexpr int kMaskWords = kLayout.mask_words();
   using Logits = RouterLogits<kMixture.logits()>;
 
@@ -98,6 +98,14 @@ class ExpertChooser {
     add_shared(words(kLayout.expert_masks()) + choice.expert() * kMaskWords + row / 32, 1u << row % 32);
   }
 
+  /// Slots of an expert with so many pairs.
+  static SOLITON_DEVICE uint32_t slots_for(uint32_t pairs) {
+    if constexpr (kLayout.slot_pairs == 0) {
+      return pairs == 0 ? 0 : 1;
+    } else {
+      return (pairs + kLayout.slot_pairs - 1) / kLayout.slot_pairs;
+    }
+  }
   /// Every lane looks after some neighbouring experts; leaves their masks empty for the next choice.
   SOLITON_DEVICE void list_slots() const {
     constexpr int kExperts = kLayout.stored();
@@ -116,7 +124,7 @@ class ExpertChooser {
         if (expert < kExperts) store_shared(mask, 0u);
         pairs += count_bits(masks[i][word]);
       }
-      own += pairs == 0 ? 0 : 1 | pairs << kPairBits;
+      own += slots_for(pairs) | pairs << kPairBits;
     }
     uint32_t end = own;
     for (int delta = 1; delta < kWarpLanes; delta *= 2) {
@@ -132,20 +140,43 @@ class ExpertChooser {
       for (int word = 0; word < kMaskWords; ++word) pairs += count_bits(masks[i][word]);
       if (pairs == 0) continue;
       const int expert = context_.lane * kOwn + i;
-      store_shared(words(kLayout.experts()) + slot, static_cast<uint32_t>(expert));
-      store_shared(words(kLayout.first_pairs()) + slot, static_cast<uint32_t>(pair));
       store_shared(words(kLayout.slots_of()) + expert, static_cast<uint32_t>(slot));
-      SOLITON_UNROLL
-      for (int word = 0; word < kMaskWords; ++word)
-        store_shared(words(kLayout.masks()) + slot * kMaskWords + word, masks[i][word]);
+      if constexpr (kLayout.slot_pairs == 0) {
+        put_slot(slot, expert, pair, masks[i]);
+        ++slot;
+      } else {
+        static_assert(kMaskWords == 1);
+        int first = pair;
+        SOLITON_NO_UNROLL
+        for (uint32_t left = masks[i][0]; left != 0; ++slot) {
+          const uint32_t rest = without_lowest(left, kLayout.slot_pairs);
+          const uint32_t taken[1] = {left & ~rest};
+          put_slot(slot, expert, first, taken);
+          first += count_bits(taken[0]);
+          left = rest;
+        }
+      }
       pair += static_cast<int>(pairs);
-      ++slot;
     }
     if (context_.lane == kWarpLanes - 1) {
       store_shared(words(kLayout.count()), static_cast<uint32_t>(slot));
       store_shared(words(kLayout.first_pairs()) + slot, static_cast<uint32_t>(pair));
     }
     warp_sync();
+  }
+  SOLITON_DEVICE void put_slot(int slot, int expert, int first_pair,
+                               const uint32_t (&mask)[kMaskWords]) const {
+    store_shared(words(kLayout.experts()) + slot, static_cast<uint32_t>(expert));
+    store_shared(words(kLayout.first_pairs()) + slot, static_cast<uint32_t>(first_pair));
+    SOLITON_UNROLL
+    for (int word = 0; word < kMaskWords; ++word)
+      store_shared(words(kLayout.masks()) + slot * kMaskWords + word, mask[word]);
+  }
+  /// A mask without its lowest `count` bits.
+  static SOLITON_DEVICE uint32_t without_lowest(uint32_t mask, int count) {
+    SOLITON_NO_UNROLL
+    for (; count > 0 && mask != 0; --count) mask &= mask - 1;
+    return mask;
   }
 
   SOLITON_DEVICE void list_pairs() const {
@@ -154,9 +185,7 @@ class ExpertChooser {
     for (int i = context_.lane; i < count; i += kWarpLanes) {
       const int row = i / kMixture.used();
       const int expert = static_cast<int>(load_shared(words(kLayout.picks()) + i));
-      const ExpertSlot<kPlan> slot(context_,
-                                   static_cast<int>(load_shared(words(kLayout.slots_of()) + expert)));
-      const int pair = slot.first_pair() + slot.rank(row);
+      const int pair = slot_of_row(context_, expert, row).pair_of(row);
       store_shared(words(kLayout.pair_rows()) + pair, static_cast<uint32_t>(row));
       store_shared(words(kLayout.pair_weights()) + pair, load_shared(words(kLayout.pick_weights()) + i));
     }

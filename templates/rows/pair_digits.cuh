@@ -38,12 +38,18 @@ class PairDigits {
   /// each of their words.
   template <int kColumns, bool kAwaits>
   SOLITON_DEVICE void make(const unsigned char* input, int count) const {
+    make<kColumns, kAwaits>(input, count, [](int line) { return line; });
+  }
+  /// The same of those that `number(line)` says.
+  template <int kColumns, bool kAwaits, class Number>
+  SOLITON_DEVICE void make(const unsigned char* input, int count, const Number& number_of) const {
     constexpr int kStride = kWorkers * kTasks;
     constexpr int kBlocks = kColumns / kTaskColumns;
     const int tasks = count * kBlocks;
     const auto load_at = [&](int begin) {
       const int number = begin + context_.lane / kTaskLanes;
-      return load<kColumns, kAwaits>(input, number < tasks ? number : tasks - 1);  // the same once more
+      return load<kColumns, kAwaits>(input, number < tasks ? number : tasks - 1,
+                                     number_of);  // or the same once more
     };
     int begin = worker_ * kTasks;
     if (begin >= tasks) return;
@@ -69,24 +75,24 @@ class PairDigits {
     uint4 words[kParts];  // of its columns
   };
 
-  template <int kColumns, bool kAwaits>
-  SOLITON_DEVICE Task load(const unsigned char* input, int number) const {
+  template <int kColumns, bool kAwaits, class Number>
+  SOLITON_DEVICE Task load(const unsigned char* input, int number, const Number& number_of) const {
     constexpr int kBlocks = kColumns / kTaskColumns;
     Task task;
     task.line = static_cast<int>(static_cast<uint32_t>(number) / kBlocks);
     task.column = (number - task.line * kBlocks) * kTaskColumns + context_.lane % kTaskLanes * kLaneColumns;
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {
-      const uint4* words = words_of<kColumns>(input, task, part);
+      const uint4* words = words_of<kColumns>(input, number_of(task.line), task.column, part);
       task.words[part] = kAwaits ? load_relaxed(words) : load_global(words);
     }
     return task;
   }
   template <int kColumns>
-  static SOLITON_DEVICE const uint4* words_of(const unsigned char* input, const Task& task, int part) {
-    return reinterpret_cast<const uint4*>(input + ((task.line * kParts + part) * kColumns + task.column) * 2);
+  static SOLITON_DEVICE const uint4* words_of(const unsigned char* input, int number, int column, int part) {
+    return reinterpret_cast<const uint4*>(input + ((number * kParts + part) * kColumns + column) * 2);
   }
-  /// Waits until none of them is missing.
+  /// Waits until none of them is missing, of lines in the order of their pairs.
   template <int kColumns>
   SOLITON_DEVICE void await(const unsigned char* input, Task& task) const {
     Spin spin(context_.bound());
@@ -96,7 +102,7 @@ class PairDigits {
       for (int part = 0; part < kParts; ++part) {
         if (!is_missing(task.words[part])) continue;
         missing = true;
-        task.words[part] = load_relaxed(words_of<kColumns>(input, task, part));
+        task.words[part] = load_relaxed(words_of<kColumns>(input, task.line, task.column, part));
       }
       if (!warp_any(missing)) return;
       spin.pause(context_.site(WaitKind::kVector, task.line, 0, kMissing));

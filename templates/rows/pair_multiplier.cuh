@@ -32,10 +32,11 @@ class PairMultiplier {
   SOLITON_DEVICE PairMultiplier(Context<kPlan>& context, int worker)
       : context_(context), worker_(worker), digits_(context, worker) {}
 
-  /// Brings what gate and up read, before anyone knows which experts the rows go through. Pairs with all workers' waits in
-  /// choose().
+  /// Brings what gate and up read of few rows, before anyone knows which experts these go through. Pairs with all workers' waits
+  /// in choose().
   SOLITON_DEVICE void bring_rows(const MatrixPhase& phase) const {
-    digits_.template make<kColumns, false>(input_of(phase), context_.params.tree.num_rows);
+    if constexpr (!kGathers)
+      digits_.template make<kColumns, false>(input_of(phase), context_.params.tree.num_rows);
   }
 
   /// Makes missing what down has read of the layer before: this worker's share.
@@ -51,15 +52,16 @@ class PairMultiplier {
   /// All that this CTA has of a phase, tiles of neighbouring experts. Collective of the workers.
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileRun& run) {
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
+    const bool gates = experts.axis == ExpertAxis::kRows;
     const int end = run.first + run.count;
-    if (experts.axis == ExpertAxis::kRows) {
+    if (gates && !kGathers) {
       SOLITON_NO_UNROLL
       for (int tile = run.first; tile < end; tile += experts.slot_tiles)
         multiply_slot(stream, phase, experts, tile, 0);
       return;
     }
-    // Of down as many experts at a time as shared memory has room for the pairs of.
-    const int room = PairDigits<kPlan>::room(kFfn);
+    // As many experts at a time as shared memory has room for the pairs of.
+    const int room = PairDigits<kPlan>::room(gates ? kColumns : kFfn);
     SOLITON_NO_UNROLL
     for (int tile = run.first; tile < end;) {
       int slot = tile / experts.tiles;
@@ -72,9 +74,8 @@ class PairMultiplier {
       }
       const int end_tile = slot * experts.tiles < end ? slot * experts.tiles : end;
       // Nobody reads the lines of those before; where no barrier was, those of the phase before.
-      if (kAwaits || tile > run.first) meet();
-      digits_.template make<kFfn, kAwaits>(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>,
-                                           end_pair - first_pair);
+      if ((kAwaits && !gates) || tile > run.first) meet();
+      make_lines(phase, gates, first_pair, end_pair - first_pair);
       meet();
       SOLITON_NO_UNROLL
       for (; tile < end_tile; tile += experts.slot_tiles)
@@ -85,13 +86,26 @@ class PairMultiplier {
  private:
   static constexpr bool kAwaits = awaits_pairs(kPlan);
   static constexpr WorkspaceRange kGated = gated_pairs(kPlan);
+  /// Are lines of gate and up made of the pairs at hand, as those of down?
+  static constexpr bool kGathers = (kPlan.rows > kMostPairLines);
   using Sums = PairSums;
 
   SOLITON_DEVICE const unsigned char* input_of(const MatrixPhase& phase) const {
     return context_.template workspace<unsigned char>(phase.input_vector.offset);
   }
 
-  /// The tiles of the next slot, from `tile` on, if it is this worker's turn. `first_pair`: of down, that has the first line.
+  SOLITON_DEVICE void make_lines(const MatrixPhase& phase, bool gates, int first_pair, int count) const {
+    if (kGathers && gates) {
+      const Slot any(context_, 0);
+      digits_.template make<kColumns, false>(input_of(phase), count,
+                                             [&](int line) { return any.row_of(first_pair + line); });
+    } else {
+      digits_.template make<kFfn, kAwaits>(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>, count);
+    }
+  }
+
+  /// The tiles of the next slot, from `tile` on, if it is this worker's turn. `first_pair`: that has the first line, where lines are
+  /// those of pairs.
   SOLITON_DEVICE void multiply_slot(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                     const ExpertPhase& experts, int tile, int first_pair) {
     stream.take_turn(turn_++, worker_, [&](const unsigned char* page) {
@@ -120,7 +134,7 @@ class PairMultiplier {
     for (int begin = 0; begin < pairs; begin += kPairsAtOnce) {
       const int first_pair = slot.first_pair() + begin;
       const Lines lines = {slot, first_pair, pairs - begin < kPairsAtOnce ? pairs - begin : kPairsAtOnce,
-                           gates ? -1 : first_pair - first_line_pair, gates ? kColumns : kFfn};
+                           gates && !kGathers ? -1 : first_pair - first_line_pair, gates ? kColumns : kFfn};
       multiply_pairs(phase, lines, weights, within, gates);
       if constexpr (kPlan.rows <= kPairsAtOnce) break;  // that are all
     }

@@ -54,10 +54,9 @@ SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
   return kShape<kPlan>.digits > 0 && has_scales<kPlan>(matrix.format.type);
 }
 
-/// Do workers of such a plan multiply a unit each of the pages of dense layers, see unit_multiplier.cuh? Where shared memory has room
-/// for what all units of a page meet.
+/// Do workers of such a plan multiply a unit each of the pages of dense layers, see unit_multiplier.cuh?
 template <const KernelPlan& kPlan>
-constexpr bool kTakesUnits = kPlan.rows == 8 && kPlan.shares_registers&& kPairs<kPlan>;
+constexpr bool kTakesUnits = kPlan.takes_units();
 
 /// Does a phase's?
 template <const KernelPlan& kPlan>

@@ -26,12 +26,12 @@ INSTANTIATE_TEST_SUITE_P(
                     "group7-2-rows8-cards3", "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "variant-4-all",
                     "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-4-rows8",
                     "mixture-wide-9-rows32", "mixture-few-21-rows64-lanes", "int4-mixture-3-rows16",
-                    "int4-mixture-4-rows8", "mixture-shared-4-rows8", "mixture-joint-4-rows8",
-                    "int4-sigmoid-3-rows8", "mixture-sinks-4-rows8", "mxfp4-wide-4-rows16",
-                    "mixture-sinks-all-3-rows64-lanes", "sandwich-4-all", "sandwich-3-rows64", "after-3-all",
-                    "after-2-cards2-all", "int4-after-3-all", "scaled-4-all", "turned-3-all",
-                    "parallel-3-all", "centred-3-all", "norm-bias-3-all", "biases-3-all", "plain-3-bytes",
-                    "wide128-2-bytes-rows64", "deep256-3-bytes"),
+                    "int4-mixture-3-rows32", "int4-mixture-4-rows8", "mixture-shared-4-rows8",
+                    "mixture-joint-4-rows8", "int4-sigmoid-3-rows8", "mixture-sinks-4-rows8",
+                    "mxfp4-wide-4-rows16", "mixture-sinks-all-3-rows64-lanes", "sandwich-4-all",
+                    "sandwich-3-rows64", "after-3-all", "after-2-cards2-all", "int4-after-3-all",
+                    "scaled-4-all", "turned-3-all", "parallel-3-all", "centred-3-all", "norm-bias-3-all",
+                    "biases-3-all", "plain-3-bytes", "wide128-2-bytes-rows64", "deep256-3-bytes"),
     test_name);
 
 /// A random operation on a tree of at most `most` branches.
@@ -430,8 +430,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, TreeRace,
                                          "plain-1-rows8-cards4", "group7-2-rows8-cards3",
                                          "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "mixture-4-rows8",
                                          "int4-mixture-4-rows8", "int4-mixture-3-rows16",
-                                         "int4-pairs-halved-3-rows8", "sandwich-3-rows64",
-                                         "after-2-cards2-all"),
+                                         "int4-mixture-3-rows32", "int4-pairs-halved-3-rows8",
+                                         "sandwich-3-rows64", "after-2-cards2-all"),
                          test_name);
 
 TEST_P(TreeRace, HasNone) {
