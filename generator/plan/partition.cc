@@ -474,7 +474,8 @@ bool can_group(const ModelFacts& facts) {
          fills(facts.hidden, least) && fills(expert_width(facts), kGroupColumns);
 }
 
-bool can_pair(const ModelFacts& facts, int rows) {
+bool can_pair(const ModelFacts& facts, const GpuSpec& gpu, int rows) {
+  if (is_short(gpu)) return false;
   const WeightFormat format = weight_format(facts, facts.weight_bits);
   const int widest = std::max(round_up(facts.hidden, kMinIntegerColumns), expert_width(facts));
   return facts.num_experts > 0 && suits_pairs(rows, format, widest) && facts.further_bits == 0 &&
@@ -486,9 +487,9 @@ Graph step_of(const ModelFacts& facts, const GpuSpec& gpu, const PlanChoices& ch
   if (choices.rows <= 1) return build_graph(facts);
   const bool groups = groups_rows(choices.rows) && can_group(facts) && has_warpgroups(gpu) &&
                       choose_copies(gpu, choices) == CopyKind::kBulk;
-  return build_rows_graph(facts, groups                          ? ExpertRows::kGrouped
-                                 : can_pair(facts, choices.rows) ? ExpertRows::kPairs
-                                                                 : ExpertRows::kTogether);
+  return build_rows_graph(facts, groups                               ? ExpertRows::kGrouped
+                                 : can_pair(facts, gpu, choices.rows) ? ExpertRows::kPairs
+                                                                      : ExpertRows::kTogether);
 }
 
 int dealt_tiles(const Plan& plan, const PlanPhase& phase) {

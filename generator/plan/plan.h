@@ -213,7 +213,7 @@ int dealt_tiles(const Plan& plan, const PlanPhase& phase);
 /// Has the model a mixture whose rows can be grouped by experts, see layout/grouped_rows.h?
 bool can_group(const ModelFacts& facts);
 /// Or one whose kernel of so many rows multiplies pairs, see layout/expert_pairs.h?
-bool can_pair(const ModelFacts& facts, int rows);
+bool can_pair(const ModelFacts& facts, const GpuSpec& gpu, int rows);
 /// The step of a model as the kernel of so many rows has it on a card.
 Graph step_of(const ModelFacts& facts, const GpuSpec& gpu, const PlanChoices& choices);
 

@@ -60,7 +60,7 @@ void check_router(const Plan& plan, size_t index, Report& report) {
            plan.phases[at].layer_kind == phase.layer_kind;
   };
   const bool groups = plan.warpgroups;
-  const bool pairs = !groups && can_pair(plan.facts, plan.rows);
+  const bool pairs = !groups && can_pair(plan.facts, plan.limits, plan.rows);
   if (pairs && chooses &&
       !(is_kind(index + 1, PhaseKind::kMatrix) && is_kind(index + 2, PhaseKind::kUngroup) &&
         plan.phases[index + 1].writes == plan.phases[index + 2].reads)) {

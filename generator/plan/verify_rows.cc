@@ -178,7 +178,7 @@ void check_outputs(const Plan& plan, const PlanPhase& phase, Report& report) {
     const bool gates = phase.output == OutputKind::kSwiglu;
     return check_bytes(plan, phase.writes, gates ? grouped.gated : grouped.outputs, report);
   }
-  const bool adds_pairs = can_pair(facts, plan.rows);  // which checks the bytes
+  const bool adds_pairs = can_pair(facts, plan.limits, plan.rows);  // which checks the bytes
   switch (phase.output) {
     case OutputKind::kRotary:
       check_bytes(plan, phase.writes, facts.head_norm != 0 ? unnormed_bytes(plan) : qkv_bytes(plan), report);

@@ -107,6 +107,14 @@ struct ExpertsLayout {
   }
 };
 
+/// Tiles whose sums workers hold at once. Of integers single warps hold a slot of each of them, while one chunk of activations after
+/// the other comes: as many as a short ring has.
+SOLITON_HOST_DEVICE constexpr int tiles_at_once(const KernelPlan& plan) {
+  const int tiles = plan.shape().tiles_at_once();
+  const bool holds_slots = !plan.warpgroups && plan.model.integers.has_scales() && !plan.takes_units();
+  return holds_slots && plan.ring_slots < tiles ? plan.ring_slots / 2 * 2 : tiles;
+}
+
 SOLITON_HOST_DEVICE constexpr ExpertsLayout experts_layout(const KernelPlan& plan) {
   const bool gathers_lines = plan.multiplies_pairs() && plan.rows > kMostPairLines;
   return {plan.rows, plan.model.mixture, gathers_lines ? kMostPairLines : 0};

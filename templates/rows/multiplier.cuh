@@ -66,7 +66,7 @@ class Multiplier {
   SOLITON_DEVICE void hand_over(const Sums& sums, int tile, int count) {
     begin_hand_over();
     SOLITON_UNROLL
-    for (int t = 0; t < kRowsShape.handed_tiles; ++t) {
+    for (int t = 0; t < kHandedTiles<kPlan>; ++t) {
       if (t >= count) break;
       float* parts = context_.tile_parts(t, column_warp());
       SOLITON_UNROLL

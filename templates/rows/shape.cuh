@@ -24,7 +24,12 @@ template <const KernelPlan& kPlan>
 constexpr bool kPairs = kPlan.multiplies_pairs();
 
 template <const KernelPlan& kPlan>
-constexpr int kTilesAtOnce = kShape<kPlan>.tiles_at_once();  // whose sums workers hold at once
+constexpr int kTilesAtOnce = tiles_at_once(kPlan);
+
+/// Of these, where single warps multiply: whose sums go at once to those that finish them.
+template <const KernelPlan& kPlan>
+constexpr int kHandedTiles =
+    kShape<kPlan>.handed_tiles < kTilesAtOnce<kPlan> ? kShape<kPlan>.handed_tiles : kTilesAtOnce<kPlan>;
 
 template <const KernelPlan& kPlan>
 constexpr QkvLayout kQkv = kPlan.qkv_layout();

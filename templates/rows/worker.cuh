@@ -172,7 +172,7 @@ class Worker {
   }
 
   SOLITON_DEVICE void multiply_tiles(const MatrixInstance& at, const TileRun& run) {
-    constexpr int kHanded = kShape<kPlan>.handed_tiles;
+    constexpr int kHanded = kHandedTiles<kPlan>;
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
     int tiles = 0;
     SOLITON_NO_UNROLL
