@@ -18,9 +18,14 @@ SOLITON_HOST_DEVICE constexpr int pair_digits(int rows) {
   return rows <= 8 ? 3 : 2;
 }
 
-/// Lines that shared memory has room for, of gate and up: as many as there are rows, each with all its pairs' experts; of more rows those
-/// of the experts at hand. There an expert with more pairs is several slots.
-constexpr int kMostPairLines = 16;
+/// Lines of gate and up that shared memory has room for, beside a ring with a slot for every worker. Of up to 16 rows these are those
+/// of all rows; of more those of the pairs at hand, and there an expert with more pairs is several slots.
+SOLITON_HOST_DEVICE constexpr int most_pair_lines(int rows) {
+  return rows <= 16 ? rows : 12;
+}
+SOLITON_HOST_DEVICE constexpr bool gathers_lines(int rows) {
+  return rows > most_pair_lines(rows);
+}
 
 /// Columns of an expert's down that units of a full page are whole with.
 constexpr int kPairUnitColumns = 256;
@@ -73,7 +78,7 @@ SOLITON_HOST_DEVICE constexpr int pair_input_bytes(PairLines line, int rows, con
     if (matrices[i].experts.axis != ExpertAxis::kRows) continue;
     line.columns = matrices[i].padded_columns > line.columns ? matrices[i].padded_columns : line.columns;
   }
-  const int lines = (rows < kMostPairLines ? rows : kMostPairLines) * line.bytes();
+  const int lines = most_pair_lines(rows) * line.bytes();
   const int units = unit_columns(matrices, num_matrices) * unit_bytes;
   return lines > units ? lines : units;
 }

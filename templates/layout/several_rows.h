@@ -77,8 +77,7 @@ constexpr int held_bytes(const KernelPlan& plan) {
 struct ExpertsLayout {
   int rows = 0;
   Mixture mixture = {};
-  int slot_pairs =
-      0;  // that a slot has at most, one slot of an expert's behind the other; 0: an expert is one slot
+  int slot_pairs = 0;  // of a slot at most: an expert with more is several; 0: it has all
 
   SOLITON_HOST_DEVICE constexpr int stored() const { return mixture.experts + mixture.shared; }
   SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
@@ -116,8 +115,8 @@ SOLITON_HOST_DEVICE constexpr int tiles_at_once(const KernelPlan& plan) {
 }
 
 SOLITON_HOST_DEVICE constexpr ExpertsLayout experts_layout(const KernelPlan& plan) {
-  const bool gathers_lines = plan.multiplies_pairs() && plan.rows > kMostPairLines;
-  return {plan.rows, plan.model.mixture, gathers_lines ? kMostPairLines : 0};
+  const bool gathers = plan.multiplies_pairs() && gathers_lines(plan.rows);
+  return {plan.rows, plan.model.mixture, gathers ? most_pair_lines(plan.rows) : 0};
 }
 
 enum class BarrierId : int {

@@ -87,7 +87,7 @@ class PairMultiplier {
   static constexpr bool kAwaits = awaits_pairs(kPlan);
   static constexpr WorkspaceRange kGated = gated_pairs(kPlan);
   /// Are lines of gate and up made of the pairs at hand, as those of down?
-  static constexpr bool kGathers = (kPlan.rows > kMostPairLines);
+  static constexpr bool kGathers = gathers_lines(kPlan.rows);
   using Sums = PairSums;
 
   SOLITON_DEVICE const unsigned char* input_of(const MatrixPhase& phase) const {
