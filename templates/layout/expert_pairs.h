@@ -54,15 +54,18 @@ SOLITON_HOST_DEVICE constexpr int unit_columns(const PackedMatrix* matrices, int
   return widest;
 }
 
-/// The activations of a pair in shared memory: of each step of 32 columns [digit][quad of lanes]{8 bytes}; behind them of every
-/// set of columns float2{up, sum}, the weight of a unit and what a weight of the format's zero would give (or of 1, where zeros
+/// The activations of a pair in shared memory: of each step of 32 columns [digit][quad of lanes]{8 bytes}, or where there are two
+/// digits, which are columns of a product side by side, of two steps [digit][step][quad]{8 bytes}; behind them of every set of columns float2{up, sum}, the weight of a unit and what a weight of the format's zero would give (or of 1, where zeros
 /// are in the scales).
 struct PairLines {
   int columns = 0;
   int set_columns = 0;  // whose products share a scale
   int digits = 0;
 
-  SOLITON_HOST_DEVICE constexpr int step_bytes() const { return digits * kStepColumns; }
+  SOLITON_HOST_DEVICE constexpr int digit_offset(int step, int digit) const {
+    if (digits == 2) return step / 2 * (4 * kStepColumns) + (digit * 2 + step % 2) * kStepColumns;
+    return (step * digits + digit) * kStepColumns;
+  }
   SOLITON_HOST_DEVICE constexpr int scales_offset() const { return columns * digits; }
   /// From one line to the next: a quarter of all banks further on, so that lanes that load of eight lines meet no bank twice.
   SOLITON_HOST_DEVICE constexpr int bytes() const {

@@ -143,12 +143,11 @@ class PairDigits {
       Numbers::divide(numbers, digits[half]);
     }
     unsigned char* const to = line(kColumns, task.line);
-    unsigned char* const step =
-        to + task.column / kStepColumns * kLines.step_bytes() + task.column % kStepColumns;
     SOLITON_UNROLL
-    for (int digit = 0; digit < kDigits; ++digit)
-      store_shared(reinterpret_cast<uint2*>(step + digit * kStepColumns),
-                   make_uint2(digits[0][digit], digits[1][digit]));
+    for (int digit = 0; digit < kDigits; ++digit) {
+      const int offset = kLines.digit_offset(task.column / kStepColumns, digit) + task.column % kStepColumns;
+      store_shared(reinterpret_cast<uint2*>(to + offset), make_uint2(digits[0][digit], digits[1][digit]));
+    }
     for (int mask = 1; mask < kSetColumns / kLaneColumns; mask *= 2)
       sum += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(sum), mask));
     if (task.column % kSetColumns != 0) return;

@@ -145,7 +145,13 @@ class PairMultiplier {
     Sums sums = {};
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (suits_pairs(kPlan.rows, kFormat, 0)) {
-        if (lines.count <= 2) {
+        if constexpr (pair_digits(kPlan.rows) == 2) {
+          if (lines.count <= 4) {
+            add_tile<kFormat, FourPairs<kPlan>>(weights, lines, gates, sums);
+          } else {
+            add_tile<kFormat, AllPairs<kPlan>>(weights, lines, gates, sums);
+          }
+        } else if (lines.count <= 2) {
           add_tile<kFormat, FewPairs<kPlan, 1>>(weights, lines, gates, sums);
         } else if (lines.count <= 4) {
           add_tile<kFormat, FewPairs<kPlan, 2>>(weights, lines, gates, sums);
@@ -194,7 +200,7 @@ class PairMultiplier {
         for (int strip = 0; strip < kStrips; ++strip) {
           SOLITON_UNROLL
           for (int k = 0; k < kSetSteps; ++k)
-            pairs.multiply(strip, steps[k].divided(strip), begin + step.column(strip) + k * kStepColumns);
+            pairs.multiply(strip, steps[k].divided(strip), begin + step.column(strip), k);
         }
         SOLITON_UNROLL
         for (int strip = 0; strip < kStrips; ++strip)

@@ -1,5 +1,6 @@
 // How integers of a tile are multiplied with the digits of an expert's pairs (layout/expert_pairs.h): with those of up to four
-// pairs, two by one mma, or of eight by three. The bits of a sum are the same either way.
+// pairs, two by one mma, or all four where there are two digits; or of eight, by an mma a digit. The bits of a sum are the same
+// either way.
 #pragma once
 
 #include "formats/integer_scales.cuh"
@@ -45,9 +46,15 @@ struct PairProducts {
   static constexpr int kDigit = 1 << kDigitBits;
   static constexpr float kUpperRows = 1.0f / 16;  // what their products count
 
-  /// Offset in a line of what a lane multiplies a step of 32 columns with.
-  static SOLITON_DEVICE int step_offset(int column) {
-    return column / kStepColumns * kPlan.pair_lines(0).step_bytes();
+  static constexpr int kDigitBytes = kPlan.pair_lines(0).digit_offset(0, 1);
+
+  /// Offset in a line of what a lane multiplies a set's step `k` of 32 columns with; `column`: the set's first.
+  static SOLITON_DEVICE int step_offset(int column, int k) {
+    if constexpr (kDigits == 2 && kPlan.set_steps() % 2 == 0) {
+      return column * kDigits + kPlan.pair_lines(0).digit_offset(k, 0);
+    } else {
+      return kPlan.pair_lines(0).digit_offset(column / kStepColumns + k, 0);
+    }
   }
   static SOLITON_DEVICE uint2 load_digits(const unsigned char* from) {
     return load_shared(reinterpret_cast<const uint2*>(from));
@@ -74,10 +81,11 @@ class FewPairs {
  public:
   SOLITON_DEVICE FewPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane)
       : third_(lane % 2 != 0) {
+    static_assert(Common::kDigits == 3);
     const int digit = lane / 4 % 4 < Common::kDigits ? lane / 4 % 4 : 0;
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n) {
-      operands_[n] = lines.line(digits, 2 * n + lane / 16) + digit * kStepColumns + lane % 4 * 8;
+      operands_[n] = lines.line(digits, 2 * n + lane / 16) + digit * Common::kDigitBytes + lane % 4 * 8;
       scales_[n] = lines.scales_of(lines.line(digits, 2 * n + lane % 4 / 2));
     }
   }
@@ -85,12 +93,12 @@ class FewPairs {
     SOLITON_UNROLL
     for (int i = 0; i < kGroups * kStrips * 4; ++i) products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
   }
-  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
+  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column, int k) {
     const MmaBatch batch;
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n)
       mma_u8_s8(products_[n][strip], weights,
-                Common::load_digits(operands_[n] + Common::step_offset(column)));
+                Common::load_digits(operands_[n] + Common::step_offset(column, k)));
   }
   /// A lane that has the third digit of both rows gives that of the first to its neighbour, for what this has of the second.
   template <WeightFormat kFormat>
@@ -103,7 +111,7 @@ class FewPairs {
       const int32_t given = third_ ? own[0] : own[2] + Common::kDigit * own[3];
       const int32_t taken = static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(given), 1));
       Common::template add_set<kFormat>(sums_[n], third_ ? taken : own[0] + Common::kDigit * own[1],
-                                        Common::high(third_ ? own[2] : taken),
+                                        third_ ? own[2] : taken,
                                         load_shared(scales_[n] + column / kSetColumns<kPlan>), scale, zero,
                                         third_ ? Common::kUpperRows : 1.0f);
     }
@@ -119,6 +127,54 @@ class FewPairs {
   const float2* scales_[kGroups];           // of those whose sums the lane has
   int32_t products_[kGroups][kStrips][4];
   float sums_[kGroups] = {};
+};
+
+/// The same of two digits: columns of the product are those of four pairs.
+template <const KernelPlan& kPlan>
+class FourPairs {
+  using Common = PairProducts<kPlan>;
+
+ public:
+  SOLITON_DEVICE FourPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane)
+      : operand_(lines.line(digits, lane / 8) + lane / 4 % 2 * Common::kDigitBytes + lane % 4 * 8),
+        scales_(lines.scales_of(lines.line(digits, lane % 4))) {
+    static_assert(Common::kDigits == 2);
+  }
+  SOLITON_DEVICE void begin_set() {
+    SOLITON_UNROLL
+    for (int i = 0; i < kStrips * 4; ++i) products_[i / 4][i % 4] = 0;
+  }
+  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column, int k) {
+    const MmaBatch batch;
+    mma_u8_s8(products_[strip], weights, Common::load_digits(operand_ + Common::step_offset(column, k)));
+  }
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
+    const float2 input = load_shared(scales_ + column / kSetColumns<kPlan>);
+    SOLITON_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int32_t(&own)[4] = products_[strip];
+      Common::template add_set<kFormat>(sums_[half], own[2 * half] + Common::kDigit * own[2 * half + 1], 0,
+                                        input, rows.scale[half], rows.zero[half],
+                                        half == 0 ? 1.0f : Common::kUpperRows);
+    }
+  }
+  /// Lane j of a quad has pair j.
+  SOLITON_DEVICE void put(int lane, PairSums& sums) const {
+    SOLITON_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      const int from = lane / 4 * 4 + 2 * n + lane % 4 / 2;
+      const float lower = shuffle(sums_[0], from);
+      const float upper = shuffle(sums_[1], from);
+      sums[n] = lane % 2 == 0 ? lower : upper;
+    }
+  }
+
+ private:
+  const unsigned char* operand_;  // of the column's pair
+  const float2* scales_;          // of the pair whose sums the lane has
+  int32_t products_[kStrips][4];
+  float sums_[2] = {};
 };
 
 /// All pairs that there may be: columns of the product are one digit of each.
@@ -137,12 +193,13 @@ class AllPairs {
     for (int i = 0; i < Common::kDigits * kStrips * 4; ++i)
       products_[i / (kStrips * 4)][i / 4 % kStrips][i % 4] = 0;
   }
-  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column) {
+  SOLITON_DEVICE void multiply(int strip, uint4 weights, int column, int k) {
     const MmaBatch batch;
     SOLITON_UNROLL
     for (int digit = 0; digit < Common::kDigits; ++digit)
-      mma_u8_s8(products_[digit][strip], weights,
-                Common::load_digits(operands_ + Common::step_offset(column) + digit * kStepColumns));
+      mma_u8_s8(
+          products_[digit][strip], weights,
+          Common::load_digits(operands_ + Common::step_offset(column, k) + digit * Common::kDigitBytes));
   }
   template <WeightFormat kFormat>
   SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
