@@ -40,7 +40,7 @@ SOLITON_HOST_DEVICE constexpr bool suits_pairs(int rows, WeightFormat format, in
 /// Does each worker have a unit of every page of dense layers, see rows/unit_multiplier.cuh? Where shared memory has room for what all
 /// units of a page meet.
 SOLITON_HOST_DEVICE constexpr bool suits_units(int rows) {
-  return rows == 8;
+  return rows <= 16;
 }
 
 /// Columns of the widest page of integers that dense layers have.

@@ -110,7 +110,8 @@ struct ExpertsLayout {
 /// the other comes: as many as a short ring has.
 SOLITON_HOST_DEVICE constexpr int tiles_at_once(const KernelPlan& plan) {
   const int tiles = plan.shape().tiles_at_once();
-  const bool holds_slots = !plan.warpgroups && plan.model.integers.has_scales() && !plan.takes_units();
+  if (plan.takes_units()) return tiles < plan.shape().handed_tiles ? tiles : plan.shape().handed_tiles;
+  const bool holds_slots = !plan.warpgroups && plan.model.integers.has_scales();
   return holds_slots && plan.ring_slots < tiles ? plan.ring_slots / 2 * 2 : tiles;
 }
 

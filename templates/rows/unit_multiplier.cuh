@@ -19,7 +19,10 @@ class UnitMultiplier {
   static constexpr int kSetSteps = kPlan.set_steps();  // that share a scale
   static constexpr int kSteps =                        // of a unit, at most
       unit_columns(kPlan.matrices, kPlan.num_matrices) / kFormat.least_columns();
-  static_assert(kPlan.rows == 8 && kUnits == kWorkers && kSteps % kSetSteps == 0);
+  static constexpr int kGroups = kPlan.rows / 8;      // of rows, which are columns of a product
+  static constexpr int kOperands = kGroups * kParts;  // of either a group's parts or the groups' one
+  static_assert(kUnits == kWorkers && kSteps % kSetSteps == 0 && (kGroups == 1 || kParts == 1));
+  using Sums = float[kGroups][4];
 
  public:
   SOLITON_DEVICE UnitMultiplier(const Context<kPlan>& context, int worker)
@@ -40,7 +43,7 @@ class UnitMultiplier {
       SOLITON_NO_UNROLL
       for (int tile = 0; tile < tiles; ++tile) {
         const int slot = stream.wait();
-        float sums[4] = {};
+        Sums sums = {};
         multiply_page(stream.bytes(slot), columns, sums, next, tile == tiles - 1);
         stream.release(slot);
         put(tile, sums, begin > 0);
@@ -55,9 +58,9 @@ class UnitMultiplier {
   /// block.
   struct UnitInput {
     const unsigned char* first;
-    int steps;        // of the unit
-    int block_bytes;  // from one block of columns to the next,
-    int part_bytes;   // and from one part to the next
+    int steps;          // of the unit
+    int block_bytes;    // from one block of columns to the next,
+    int operand_bytes;  // and from one operand to the next
   };
   SOLITON_DEVICE UnitInput input_of(const MatrixPhase& phase, int begin, int columns) const {
     const int steps = columns / kFormat.least_columns();
@@ -66,28 +69,31 @@ class UnitMultiplier {
     if constexpr (kReadsRows) {  // as experts want them
       if (context_.is_gathered(phase.input_vector)) {
         const int64_t own = context_.gathered_offset(0, context_.lane / 4, block * kColumnBlock);
+        const int64_t next =
+            kGroups > 1 ? context_.gathered_offset(0, 8, 0) : context_.gathered_offset(1, 0, 0);
         return {vector + own + context_.lane % 4 * kLaneBytes, steps, kColumnBlock * 2,
-                static_cast<int>(context_.gathered_offset(1, 0, 0))};
+                static_cast<int>(next)};
       }
     }
     return {vector + static_cast<int64_t>(block) * kBlockBytes + context_.lane * kLaneBytes, steps,
-            kBlockBytes, kPartBytes};
+            kBlockBytes, kOperandBytes};
   }
   /// Brings what its `k`-th step meets: a set of copies, of none if it has fewer steps, so that every page is as many sets.
   SOLITON_DEVICE void bring(const UnitInput& input, int k) const {
     if (k < input.steps) {
       SOLITON_UNROLL
-      for (int i = 0; i < kStrips * kParts; ++i) {
-        const int strip = i / kParts;
-        const int part = i % kParts;
-        copy_vector_piece(place(k, strip, part), input.first + (strip * input.steps + k) * input.block_bytes +
-                                                     part * input.part_bytes);
+      for (int i = 0; i < kStrips * kOperands; ++i) {
+        const int strip = i / kOperands;
+        const int operand = i % kOperands;
+        copy_vector_piece(
+            place(k, strip, operand),
+            input.first + (strip * input.steps + k) * input.block_bytes + operand * input.operand_bytes);
       }
     }
     commit_copies();
   }
-  SOLITON_DEVICE unsigned char* place(int k, int strip, int part) const {
-    return own_input_ + ((k * kStrips + strip) * kParts + part) * kPartBytes;
+  SOLITON_DEVICE unsigned char* place(int k, int strip, int operand) const {
+    return own_input_ + ((k * kStrips + strip) * kOperands + operand) * kOperandBytes;
   }
   /// Waits until it is there, with sets of later steps on their way; while a page's last tile is multiplied, also those of the
   /// next page's steps before.
@@ -101,8 +107,8 @@ class UnitMultiplier {
   }
 
   /// Adds the products of a page to `sums`; brings the unit's input of the next one if this is the `last` tile that meets this.
-  SOLITON_DEVICE void multiply_page(const unsigned char* page, int columns, float (&sums)[4],
-                                    const UnitInput& next, bool is_last) const {
+  SOLITON_DEVICE void multiply_page(const unsigned char* page, int columns, Sums& sums, const UnitInput& next,
+                                    bool is_last) const {
     const int steps = columns / kFormat.least_columns();
     [&]<int... kSets>(std::integer_sequence<int, kSets...>) {
       (multiply_set<kSets * kSetSteps>(page, columns, steps, sums, next, is_last), ...);
@@ -110,7 +116,7 @@ class UnitMultiplier {
     (std::make_integer_sequence<int, kSteps / kSetSteps>());
   }
   template <int kFirst>
-  SOLITON_DEVICE void multiply_set(const unsigned char* page, int columns, int steps, float (&sums)[4],
+  SOLITON_DEVICE void multiply_set(const unsigned char* page, int columns, int steps, Sums& sums,
                                    const UnitInput& next, bool is_last) const {
     if (kFirst > 0 && kFirst >= steps) {
       SOLITON_UNROLL
@@ -126,7 +132,7 @@ class UnitMultiplier {
       const int column = set.column(strip);
       scales[strip] = BlockScales<kFormat>(page, columns, context_.lane, column).of(column / kFormat.group);
     }
-    float products[kStrips][kParts][4] = {};
+    float products[kStrips][kOperands][4] = {};
     MmaBatch batch;
     [&]<int... k>(std::integer_sequence<int, k...>) {
       (multiply_step<kFirst + k>(page + set.offset + k * kFormat.step_bytes(), scales, products, next,
@@ -137,15 +143,18 @@ class UnitMultiplier {
     batch.end();
     SOLITON_UNROLL
     for (int i = 0; i < kStrips * 4; ++i) {
-      float product = products[i / 4][0][i % 4];
       SOLITON_UNROLL
-      for (int part = 1; part < kParts; ++part) product += products[i / 4][part][i % 4];
-      sums[i % 4] += scales[i / 4].scale[i % 4 / 2] * product;
+      for (int group = 0; group < kGroups; ++group) {
+        float product = products[i / 4][group * kParts][i % 4];
+        SOLITON_UNROLL
+        for (int part = 1; part < kParts; ++part) product += products[i / 4][group * kParts + part][i % 4];
+        sums[group][i % 4] += scales[i / 4].scale[i % 4 / 2] * product;
+      }
     }
   }
   template <int kStep>
   SOLITON_DEVICE void multiply_step(const unsigned char* step, const RowScales (&scales)[kStrips],
-                                    float (&products)[kStrips][kParts][4], const UnitInput& next,
+                                    float (&products)[kStrips][kOperands][4], const UnitInput& next,
                                     bool is_last) const {
     wait<kStep>(is_last);
     const auto words = StepWords<kFormat>::load(step, context_.lane);
@@ -154,23 +163,24 @@ class UnitMultiplier {
       const uint4 first = words.to_bf16(strip, 0, scales[strip].zero);
       const uint4 second = words.to_bf16(strip, 1, scales[strip].zero);
       SOLITON_UNROLL
-      for (int part = 0; part < kParts; ++part) {
-        const uint4 x = load_shared(reinterpret_cast<const uint4*>(place(kStep, strip, part)));
-        mma_bf16(products[strip][part], first, make_uint2(x.x, x.y));
-        mma_bf16(products[strip][part], second, make_uint2(x.z, x.w));
+      for (int i = 0; i < kOperands; ++i) {
+        const uint4 x = load_shared(reinterpret_cast<const uint4*>(place(kStep, strip, i)));
+        mma_bf16(products[strip][i], first, make_uint2(x.x, x.y));
+        mma_bf16(products[strip][i], second, make_uint2(x.z, x.w));
       }
     }
     if (is_last) bring(next, kStep);
   }
 
   /// Puts down sums of a tile as hand_over() has them; or adds them, this lane's own.
-  SOLITON_DEVICE void put(int tile, const float (&sums)[4], bool adds) const {
+  SOLITON_DEVICE void put(int tile, const Sums& sums, bool adds) const {
     const int lane = context_.lane;
     float* const parts = context_.tile_parts(tile, worker_) + lane % 4 * 2 * kTileStride + lane / 4;
     SOLITON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      float* const place = parts + i % 2 * kTileStride + i / 2 * 8;
-      store_shared(place, adds ? load_shared(place) + sums[i] : sums[i]);
+    for (int i = 0; i < kGroups * 4; ++i) {
+      float* const place = parts + (i / 4 * 8 + i % 2) * kTileStride + i % 4 / 2 * 8;
+      const float sum = sums[i / 4][i % 4];
+      store_shared(place, adds ? load_shared(place) + sum : sum);
     }
   }
 
@@ -187,10 +197,10 @@ class UnitMultiplier {
     return false;
   }();
   static constexpr int kLaneBytes = 16;
-  static constexpr int kPartBytes = kPlan.rows * kColumnBlock * 2;
-  static constexpr int kBlockBytes = kParts * kPartBytes;
+  static constexpr int kOperandBytes = 8 * kColumnBlock * 2;
+  static constexpr int kBlockBytes = kOperands * kOperandBytes;
   static constexpr int kUnitBytes = kSteps * kStrips * kBlockBytes;
-  static_assert(kPartBytes == kWarpLanes * kLaneBytes && kWorkers * kUnitBytes <= kPlan.input_bytes());
+  static_assert(kOperandBytes == kWarpLanes * kLaneBytes && kWorkers * kUnitBytes <= kPlan.input_bytes());
 
   const Context<kPlan>& context_;
   int worker_;
