@@ -55,8 +55,8 @@ SOLITON_HOST_DEVICE constexpr int unit_columns(const PackedMatrix* matrices, int
 }
 
 /// The activations of a pair in shared memory: of each step of 32 columns [digit][quad of lanes]{8 bytes}, or where there are two
-/// digits, which are columns of a product side by side, of two steps [digit][step][quad]{8 bytes}; behind them of every set of columns float2{up, sum}, the weight of a unit and what a weight of the format's zero would give (or of 1, where zeros
-/// are in the scales).
+/// digits, which are columns of a product side by side, of two steps [digit][step][quad]{8 bytes}. Behind them of every set of columns
+/// float2{up, sum}, the weight of a unit and what a weight of the format's zero would give (or of 1, where zeros are in the scales).
 struct PairLines {
   int columns = 0;
   int set_columns = 0;  // whose products share a scale

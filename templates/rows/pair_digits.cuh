@@ -40,7 +40,7 @@ class PairDigits {
   SOLITON_DEVICE void make(const unsigned char* input, int count) const {
     make<kColumns, kAwaits>(input, count, [](int line) { return line; });
   }
-  /// The same of those that `number(line)` says.
+  /// The same of the rows or pairs number_of(line).
   template <int kColumns, bool kAwaits, class Number>
   SOLITON_DEVICE void make(const unsigned char* input, int count, const Number& number_of) const {
     constexpr int kStride = kWorkers * kTasks;
@@ -48,8 +48,8 @@ class PairDigits {
     const int tasks = count * kBlocks;
     const auto load_at = [&](int begin) {
       const int number = begin + context_.lane / kTaskLanes;
-      return load<kColumns, kAwaits>(input, number < tasks ? number : tasks - 1,
-                                     number_of);  // or the same once more
+      const int last = tasks - 1;  // once more, where there is none
+      return load<kColumns, kAwaits>(input, number < tasks ? number : last, number_of);
     };
     int begin = worker_ * kTasks;
     if (begin >= tasks) return;
