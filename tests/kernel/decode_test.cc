@@ -32,12 +32,13 @@ INSTANTIATE_TEST_SUITE_P(
         "plain-4-split-lanes", "micro-3-counter-lanes", "plain-4-rows8-lanes", "int4-3-rows8-lanes",
         "int4-3-lanes-all", "variant-4-all", "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all",
         "mixture-3", "mixture-9-lanes", "mixture-wide-7", "mixture-wide-4-counter", "int4-mixture-5",
-        "mixture-4-rows8", "int4-mixture-3-rows16", "int4-pairs-3-rows8", "int4-pairs-3-rows16",
-        "int4-pairs-9-rows32", "int4-pairs-halved-3-rows8", "mixture-shared-5", "int4-sigmoid-5",
-        "mixture-joint-6", "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8",
-        "mixture-mxfp4-4-rows8", "sandwich-4-all", "after-5-counter", "after-3-all", "int4-after-3-all",
-        "scaled-4-all", "turned-3-all", "parallel-3-all", "centred-3-all", "int4-ungated-3-all",
-        "norm-bias-3-all", "biases-3-all", "plain-3-bytes", "wide128-2-bytes-rows64", "deep256-3-bytes"),
+        "mixture-4-rows8", "int4-mixture-3-rows16", "int4-mixture-3-rows8-short",
+        "int4-pairs-16-rows16-short", "int4-pairs-3-rows8", "int4-pairs-3-rows16", "int4-pairs-9-rows32",
+        "int4-pairs-halved-3-rows8", "mixture-shared-5", "int4-sigmoid-5", "mixture-joint-6",
+        "mixture-sinks-5", "mixture-mxfp4-5", "mixture-sinks-4-rows8", "mixture-mxfp4-4-rows8",
+        "sandwich-4-all", "after-5-counter", "after-3-all", "int4-after-3-all", "scaled-4-all",
+        "turned-3-all", "parallel-3-all", "centred-3-all", "int4-ungated-3-all", "norm-bias-3-all",
+        "biases-3-all", "plain-3-bytes", "wide128-2-bytes-rows64", "deep256-3-bytes"),
     test_name);
 
 TEST_P(Decode, MatchesReferenceAroundPageBoundaries) {
