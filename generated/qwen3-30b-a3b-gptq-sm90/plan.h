@@ -358,9 +358,9 @@ constexpr KernelPlan kDecodeRows32Numbers{
     {"factors", 219648, 128},
     {"held", 219776, 928},
     {"decision", 220704, 32},
-    {"experts", 220736, 6892},
-    {"status", 227632, 320},
-    {"barriers", 227952, 488},
+    {"experts", 220736, 6916},
+    {"status", 227664, 320},
+    {"barriers", 227984, 488},
   },
   .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -31,9 +31,8 @@ constexpr WorkspaceRange gated_pairs(const KernelPlan& plan) {
     const Phase& phase = plan.phases[i];
     if (phase.kind != PhaseKind::kMatrix) continue;
     if (plan.matrices[phase.matrix].experts.axis != ExpertAxis::kColumns) continue;
-    const Mixture& mixture = plan.model.mixture;
     return {plan.vector(phase.reads).offset,
-            int64_t{2} * plan.rows * mixture.used() * plan.shape().parts * mixture.ffn};
+            int64_t{plan.rows} * plan.model.mixture.used() * plan.pair_bytes()};
   }
   return {};
 }

@@ -73,8 +73,8 @@ struct PairLines {
   }
 };
 
-/// Shared memory for lines of such pairs, of down: as many as there may be at once, of gate and up too; or, of `unit_bytes` a column,
-/// for what all units of a page meet.
+/// Shared memory for as many lines as there may be at once, of down, `line`, or of gate and up; or for what all units of a page meet,
+/// `unit_bytes` a column.
 SOLITON_HOST_DEVICE constexpr int pair_input_bytes(PairLines line, int rows, const PackedMatrix* matrices,
                                                    int num_matrices, int unit_bytes) {
   for (int i = 0; i < num_matrices; ++i) {

@@ -143,6 +143,8 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr bool multiplies_pairs() const {
     return !warpgroups && phase(PhaseKind::kUngroup).kind == PhaseKind::kUngroup;
   }
+  /// Of the activations of one pair in front of what an expert's down multiplies.
+  SOLITON_HOST_DEVICE constexpr int pair_bytes() const { return model.mixture.ffn * shape().parts * 2; }
   SOLITON_HOST_DEVICE constexpr PairLines pair_lines(int columns) const {
     return {columns, set_steps() * kStepColumns, pair_digits(rows)};
   }

@@ -54,7 +54,7 @@ constexpr int kMostRowsInPlace = 128;
 
 /// Rows up to which words of a phase's input are awaited in place of a grid barrier, see awaits_words(): every word is written once
 /// more than it has to be. Measured, Qwen3-30B-A3B in 4 bits: 2635 -> 2550 for 8 rows, 3348 -> 3272 by what down reads;
-/// 16 and 32 take as long either way.
+/// 16 and 32, before pairs, took as long either way.
 constexpr int kMostAwaitedRows = 32;
 
 /// Slots of gate and up, where experts are multiplied pair by pair, that CTAs have less which have tiles of the router: they come
@@ -201,8 +201,8 @@ struct RowsPolicy {
   /// 64 rows of one long text.
   bool packs_partials = at_rows(rows, false, false, true, true, true);
   /// Do CTAs hold merge lists in shared memory? With many rows pages have better use for the room: a prompt of 4096 takes 384
-  /// ms where it took 397; Qwen3-30B-A3B in 4 bits, 4748 -> 4614 for 16 rows with a ring of 8 for 7.
-  bool holds_merges = at_rows(rows, true, !gathers, false, false, false);
+  /// ms where it took 397; 16 rows of Qwen3-30B-A3B in 4 bits 4614 us a step where they took 4748.
+  bool holds_merges = at_rows(rows, true, !(gathers && format.has_scales()), false, false, false);
 };
 
 /// What a plan begins with.

@@ -72,7 +72,7 @@ constexpr int held_bytes(const KernelPlan& plan) {
 }
 
 /// What a CTA knows of the experts that the rows of a step go through: words, in shared memory. An expert that some row has
-/// chosen is a slot, slots are in the order of their experts; a row and an expert of its choice are a pair, and pairs are in
+/// chosen is a slot, or several, slots are in the order of their experts; a row and an expert of its choice are a pair, and pairs are in
 /// the order of slots, and within one of rows. Offsets in words.
 struct ExpertsLayout {
   int rows = 0;
@@ -83,7 +83,7 @@ struct ExpertsLayout {
   SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
   SOLITON_HOST_DEVICE constexpr int slots() const {
     const int chosen = rows * mixture.chosen;
-    const int further = slot_pairs == 0 ? 0 : pairs() / (slot_pairs + 1);
+    const int further = slot_pairs == 0 ? 0 : pairs() / slot_pairs;  // one for every so many
     return mixture.shared + (mixture.experts < chosen ? mixture.experts : chosen) + further;
   }
   SOLITON_HOST_DEVICE constexpr int mask_words() const { return ceil_divide(rows, 32); }
@@ -106,8 +106,8 @@ struct ExpertsLayout {
   }
 };
 
-/// Tiles whose sums workers hold at once. Of integers single warps hold a slot of each of them, while one chunk of activations after
-/// the other comes: as many as a short ring has.
+/// Tiles whose sums workers hold at once: those of the shape; where units are taken, as many as are handed over. Of integers single
+/// warps hold a slot of each, while one chunk of activations after the other comes: no more than a short ring has.
 SOLITON_HOST_DEVICE constexpr int tiles_at_once(const KernelPlan& plan) {
   const int tiles = plan.shape().tiles_at_once();
   if (plan.takes_units()) return tiles < plan.shape().handed_tiles ? tiles : plan.shape().handed_tiles;

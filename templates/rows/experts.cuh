@@ -12,17 +12,13 @@
 
 namespace soliton::rows {
 
-/// Bytes of the activations of one pair in front of what an expert's down multiplies.
-template <const KernelPlan& kPlan>
-constexpr int kPairBytes = kPlan.model.mixture.ffn* kShape<kPlan>.parts * 2;
-
 /// Where, among what experts put out, an element of pair `rank` of a slot lies that has `pairs` of them: as
 /// activation_offset() has it of so many rows.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int64_t expert_input_offset(int first_pair, int pairs, int part, int rank, int column) {
   constexpr int kParts = kShape<kPlan>.parts;
   const int line = (column / kColumnBlock * kParts + part) * pairs + rank;
-  return static_cast<int64_t>(first_pair) * kPairBytes<kPlan> + line * (kColumnBlock * 2) +
+  return static_cast<int64_t>(first_pair) * kPlan.pair_bytes() + line * (kColumnBlock * 2) +
          column % kColumnBlock * 2;
 }
 

@@ -1,5 +1,5 @@
 // The products of a mixture's experts pair by pair (layout/expert_pairs.h). An expert has few of a step's rows, so columns of a
-// product are digits of two pairs at a time: weights are multiplied as they stand, as in the kernel of one row. A worker has a
+// product are digits of a few pairs at a time: weights are multiplied as they stand, as in the kernel of one row. A worker has a
 // slot of the ring for itself, one tile or a few of all columns, and finishes what it has multiplied: no worker waits for another.
 #pragma once
 
@@ -100,7 +100,7 @@ class PairMultiplier {
       digits_.template make<kColumns, false>(input_of(phase), count,
                                              [&](int line) { return any.row_of(first_pair + line); });
     } else {
-      digits_.template make<kFfn, kAwaits>(input_of(phase) + int64_t{first_pair} * kPairBytes<kPlan>, count);
+      digits_.template make<kFfn, kAwaits>(input_of(phase) + int64_t{first_pair} * kPlan.pair_bytes(), count);
     }
   }
 
@@ -145,16 +145,11 @@ class PairMultiplier {
     Sums sums = {};
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (suits_pairs(kPlan.rows, kFormat, 0)) {
-        if constexpr (pair_digits(kPlan.rows) == 2) {
-          if (lines.count <= 4) {
-            add_tile<kFormat, FourPairs<kPlan>>(weights, lines, gates, sums);
-          } else {
-            add_tile<kFormat, AllPairs<kPlan>>(weights, lines, gates, sums);
-          }
-        } else if (lines.count <= 2) {
-          add_tile<kFormat, FewPairs<kPlan, 1>>(weights, lines, gates, sums);
-        } else if (lines.count <= 4) {
-          add_tile<kFormat, FewPairs<kPlan, 2>>(weights, lines, gates, sums);
+        if constexpr (pair_digits(kPlan.rows) == 3) {
+          if (lines.count <= 2) return add_tile<kFormat, FewPairs<kPlan, 1>>(weights, lines, gates, sums);
+        }
+        if (lines.count <= 4) {
+          add_tile<kFormat, UpToFourPairs<kPlan>>(weights, lines, gates, sums);
         } else {
           add_tile<kFormat, AllPairs<kPlan>>(weights, lines, gates, sums);
         }
@@ -167,7 +162,7 @@ class PairMultiplier {
     }
   }
 
-  /// Products with a tile's weights, of all columns. Pairs: FewPairs or AllPairs.
+  /// Products with a tile's weights, of all columns. Pairs: FewPairs, FourPairs or AllPairs.
   template <WeightFormat kFormat, class Pairs>
   SOLITON_DEVICE void add_tile(const unsigned char* weights, const Lines& lines, bool gates,
                                Sums& sums) const {

@@ -3,6 +3,8 @@
 // either way.
 #pragma once
 
+#include <type_traits>
+
 #include "formats/integer_scales.cuh"
 #include "rows/pair_digits.cuh"
 
@@ -176,6 +178,9 @@ class FourPairs {
   int32_t products_[kStrips][4];
   float sums_[2] = {};
 };
+
+template <const KernelPlan& kPlan>
+using UpToFourPairs = std::conditional_t<pair_digits(kPlan.rows) == 2, FourPairs<kPlan>, FewPairs<kPlan, 2>>;
 
 /// All pairs that there may be: columns of the product are one digit of each.
 template <const KernelPlan& kPlan>

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layout/deal.h"
@@ -529,6 +530,24 @@ TEST(Random, IsUniform) {
   EXPECT_NE(random_bits(0, 1), random_bits(0, 2));
   EXPECT_NE(random_bits(0, 1), random_bits(0, uint64_t{1} << 32));
   EXPECT_NE(random_bits(0, 1), random_bits(1, 1));
+}
+
+/// However rows choose, there is room for all slots: an expert has up to all rows, and a slot 12 of its pairs.
+TEST(ExpertsOfRows, HasRoomForAllSlots) {
+  constexpr int kRows = 32;
+  constexpr int kSlotPairs = 12;
+  for (const auto& [experts, chosen] : {std::pair{5, 3}, {8, 2}, {12, 8}, {64, 8}, {128, 8}}) {
+    const rows::ExpertsLayout layout = {kRows, {.experts = experts, .chosen = chosen}, kSlotPairs};
+    // Of so many pairs the most slots that the experts so far may be.
+    std::vector<int> most(static_cast<size_t>(layout.pairs()) + 1, 0);
+    for (int expert = 0; expert < experts; ++expert) {
+      for (int pairs = layout.pairs(); pairs > 0; --pairs) {
+        for (int own = 1; own <= std::min(pairs, kRows); ++own)
+          most[pairs] = std::max(most[pairs], most[pairs - own] + ceil_divide(own, kSlotPairs));
+      }
+    }
+    EXPECT_GE(layout.slots(), most[layout.pairs()]) << experts << " experts, " << chosen << " of them";
+  }
 }
 
 /// Every number of things has one CTA, in order, and late CTAs have as many less.
