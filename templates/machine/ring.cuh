@@ -27,6 +27,13 @@ class RingPosition {
       parity_ ^= 1;
     }
   }
+  /// Passes so many uses, kSlots at most, for which others wait.
+  SOLITON_DEVICE void advance(int uses) {
+    slot_ += uses;
+    if (slot_ < kSlots) return;
+    slot_ -= kSlots;
+    parity_ ^= 1;
+  }
 
  private:
   int slot_ = 0;

@@ -38,16 +38,25 @@ class PageStream {
   SOLITON_DEVICE void release_turn(int slot) const {
     warp_release(&context_.barrier(BarrierId::kPageEmpty, slot), kWarpgroups);
   }
-  /// Where workers take slots in turn: the next one, for which `turn` tells whose it is; visit(bytes) if it is this worker's. Where
-  /// every slot of the ring has one owner while a phase lasts, the others leave it, as wait_turn() has it.
+  /// Where workers take slots in turn: of the next `count` those of this worker; visit(i, bytes) of the i-th. `turn`: slots that
+  /// were taken before. Where every slot of the ring has one owner while a phase lasts, nobody waits for those of others, as
+  /// wait_turn() has it.
   template <class Visit>
-  SOLITON_DEVICE void take_turn(uint32_t turn, int worker, const Visit& visit) {
+  SOLITON_DEVICE void take_turns(uint32_t turn, int worker, int count, const Visit& visit) {
     constexpr bool kOwned = kPlan.ring_slots % kWorkers == 0;
-    const bool is_own = turn % kWorkers == static_cast<uint32_t>(worker);
-    if (kOwned && !is_own) return page_.advance();
-    const int slot = wait();
-    if (is_own) visit(bytes(slot));
-    warp_release(&context_.barrier(BarrierId::kPageEmpty, slot), kOwned ? kWorkers : 1);
+    constexpr uint32_t kTurns = kWorkers - 1;
+    static_assert((kWorkers & kTurns) == 0);
+    int at = 0;
+    const int first = static_cast<int>((static_cast<uint32_t>(worker) - turn) & kTurns);
+    SOLITON_NO_UNROLL
+    for (int own = first; own < count; own += kWorkers) {
+      pass_turns<kOwned>(own - at);
+      const int slot = wait();
+      visit(own, bytes(slot));
+      warp_release(&context_.barrier(BarrierId::kPageEmpty, slot), kOwned ? kWorkers : 1);
+      at = own + 1;
+    }
+    pass_turns<kOwned>(count - at);
   }
   /// The slot that wait() will return next.
   SOLITON_DEVICE int next() const { return page_.slot(); }
@@ -60,6 +69,17 @@ class PageStream {
   }
 
  private:
+  /// Slots of others, fewer than there are workers.
+  template <bool kOwned>
+  SOLITON_DEVICE void pass_turns(int count) {
+    if constexpr (kOwned) {
+      page_.advance(count);
+    } else {
+      SOLITON_NO_UNROLL
+      for (; count > 0; --count) release(wait());
+    }
+  }
+
   Context<kPlan>& context_;
   std::conditional_t<kPlan.warpgroups, PackedRingPosition<kPlan.ring_slots>, RingPosition<kPlan.ring_slots>>
       page_;

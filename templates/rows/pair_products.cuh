@@ -61,17 +61,19 @@ struct PairProducts {
   static SOLITON_DEVICE uint2 load_digits(const unsigned char* from) {
     return load_shared(reinterpret_cast<const uint2*>(from));
   }
-  /// The third digit's, if there is one.
-  static SOLITON_DEVICE int32_t high(int32_t product) { return kDigits == 3 ? product : 0; }
-  /// What a set's products give: `low` of the first two digits, `high` of the third; `input`: of the pair's columns, see
-  /// PairLines. The same for all ways to multiply: bits do not depend on who else goes through an expert.
+  /// Adds what a set's products give, of the first two digits or of the third; `input`: of the pair's columns, see PairLines. Sums
+  /// of the third digit are apart until all sets have been added, whoever has them: bits do not depend on who else goes through an
+  /// expert.
   template <WeightFormat kFormat>
-  static SOLITON_DEVICE void add_set(float& sum, int32_t low, int32_t high, float2 input, float scale,
-                                     int32_t zero, float weight) {
-    constexpr float kThird = 1 << 2 * kDigitBits;
-    const float product = fmaf(static_cast<float>(high), kThird, static_cast<float>(low));
+  static SOLITON_DEVICE void add(float& sum, int32_t product, float2 input, float scale, int32_t zero,
+                                 float weight) {
     const float zeros = kFormat.has_zeros ? static_cast<float>(zero) * input.y : input.y;
-    sum += scale * (input.x * weight * product - zeros);
+    sum += scale * (input.x * weight * static_cast<float>(product) - zeros);
+  }
+  /// For the third digit: zeros are taken off the others.
+  static SOLITON_DEVICE float2 of_third(float2 input) {
+    constexpr float kThird = 1 << 2 * kDigitBits;
+    return make_float2(input.x * kThird, 0.0f);
   }
 };
 
@@ -102,25 +104,26 @@ class FewPairs {
       mma_u8_s8(products_[n][strip], weights,
                 Common::load_digits(operands_[n] + Common::step_offset(column, k)));
   }
-  /// A lane that has the third digit of both rows gives that of the first to its neighbour, for what this has of the second.
   template <WeightFormat kFormat>
   SOLITON_DEVICE void scale(int strip, const RowScales& rows, int column) {
-    const float scale = third_ ? rows.scale[1] : rows.scale[0];
-    const int32_t zero = third_ ? rows.zero[1] : rows.zero[0];
+    const int32_t second = third_ ? 0 : Common::kDigit;  // what the second of a lane's columns counts
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n) {
       const int32_t(&own)[4] = products_[n][strip];
-      const int32_t given = third_ ? own[0] : own[2] + Common::kDigit * own[3];
-      const int32_t taken = static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(given), 1));
-      Common::template add_set<kFormat>(sums_[n], third_ ? taken : own[0] + Common::kDigit * own[1],
-                                        third_ ? own[2] : taken,
-                                        load_shared(scales_[n] + column / kSetColumns<kPlan>), scale, zero,
-                                        third_ ? Common::kUpperRows : 1.0f);
+      const float2 of_pair = load_shared(scales_[n] + column / kSetColumns<kPlan>);
+      const float2 input = third_ ? Common::of_third(of_pair) : of_pair;
+      SOLITON_UNROLL
+      for (int half = 0; half < 2; ++half)
+        Common::template add<kFormat>(sums_[n][half], own[2 * half] + second * own[2 * half + 1], input,
+                                      rows.scale[half], rows.zero[half],
+                                      half == 0 ? 1.0f : Common::kUpperRows);
     }
   }
+  /// A lane that has the third digit of both rows gives what it has of the first to its neighbour, for what this has of the second.
   SOLITON_DEVICE void put(int /*lane*/, PairSums& sums) const {
     SOLITON_UNROLL
-    for (int n = 0; n < kGroups; ++n) sums[n] = sums_[n];
+    for (int n = 0; n < kGroups; ++n)
+      sums[n] = (third_ ? sums_[n][1] : sums_[n][0]) + shuffle_xor(third_ ? sums_[n][0] : sums_[n][1], 1);
   }
 
  private:
@@ -128,7 +131,7 @@ class FewPairs {
   const unsigned char* operands_[kGroups];  // of the columns' pairs
   const float2* scales_[kGroups];           // of those whose sums the lane has
   int32_t products_[kGroups][kStrips][4];
-  float sums_[kGroups] = {};
+  float sums_[kGroups][2] = {};  // of two rows
 };
 
 /// The same of two digits: columns of the product are those of four pairs.
@@ -156,9 +159,8 @@ class FourPairs {
     SOLITON_UNROLL
     for (int half = 0; half < 2; ++half) {
       const int32_t(&own)[4] = products_[strip];
-      Common::template add_set<kFormat>(sums_[half], own[2 * half] + Common::kDigit * own[2 * half + 1], 0,
-                                        input, rows.scale[half], rows.zero[half],
-                                        half == 0 ? 1.0f : Common::kUpperRows);
+      Common::template add<kFormat>(sums_[half], own[2 * half] + Common::kDigit * own[2 * half + 1], input,
+                                    rows.scale[half], rows.zero[half], half == 0 ? 1.0f : Common::kUpperRows);
     }
   }
   /// Lane j of a quad has pair j.
@@ -214,10 +216,13 @@ class AllPairs {
       SOLITON_UNROLL
       for (int half = 0; half < 2; ++half) {
         const int at = 2 * half + i;
-        Common::template add_set<kFormat>(
-            sums_[i][half], products_[0][strip][at] + Common::kDigit * products_[1][strip][at],
-            Common::high(products_[Common::kDigits - 1][strip][at]), input, rows.scale[half], rows.zero[half],
-            half == 0 ? 1.0f : Common::kUpperRows);
+        const auto add = [&](float& sum, int32_t product, float2 counts) {
+          Common::template add<kFormat>(sum, product, counts, rows.scale[half], rows.zero[half],
+                                        half == 0 ? 1.0f : Common::kUpperRows);
+        };
+        add(sums_[i][half], products_[0][strip][at] + Common::kDigit * products_[1][strip][at], input);
+        if constexpr (Common::kDigits == 3)
+          add(third_sums_[i][half], products_[2][strip][at], Common::of_third(input));
       }
     }
   }
@@ -227,7 +232,9 @@ class AllPairs {
     for (int n = 0; n < kPairGroups; ++n) {
       SOLITON_UNROLL
       for (int i = 0; i < 4; ++i) {
-        const float from = shuffle(sums_[i / 2][i % 2], lane / 4 * 4 + n);
+        float own = sums_[i / 2][i % 2];
+        if constexpr (Common::kDigits == 3) own += third_sums_[i / 2][i % 2];
+        const float from = shuffle(own, lane / 4 * 4 + n);
         if (lane % 4 == i) sums[n] = from;
       }
     }
@@ -238,6 +245,7 @@ class AllPairs {
   const float2* scales_[2];
   int32_t products_[Common::kDigits][kStrips][4];
   float sums_[2][2] = {};
+  float third_sums_[2][2] = {};  // of third digits
 };
 
 }  // namespace soliton::rows
