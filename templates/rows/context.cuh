@@ -199,6 +199,7 @@ struct Context : PlanHolder<kPlan> {
   /// Publishes one element of an activation vector. A neighbour may be another thread's.
   SOLITON_DEVICE void publish_element(Vector vector, int row, int column, float value) const {
     unsigned char* to = this->template workspace<unsigned char>(vector.offset);
+    value *= kInputScale<kPlan>;
     SOLITON_UNROLL
     for (int part = 0; part < kShape<kPlan>.parts; ++part) {
       publish(reinterpret_cast<uint16_t*>(to + element_offset(vector, part, row, column)),

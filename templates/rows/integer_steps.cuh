@@ -58,9 +58,11 @@ struct IntegerSteps {
     return scaled_strip(load(slot, tile, index, steps, lane), strip);
   }
 
-  /// Less zeros, exactly, without scales; of E4M3 see spread_e4m3() if they are multiplied by scales next.
+  /// Less zeros, exactly, without scales; of E4M3 codes as they are, see kInputScale.
   static SOLITON_DEVICE uint4 operand(const Words& words, int strip, int half, const int32_t (&zeros)[2]) {
-    if constexpr (kNibbles) {
+    if constexpr (kFormat.type == WeightType::kE4m3 && kInputScale<kPlan> != 1) {
+      return words.codes(strip, half);
+    } else if constexpr (kNibbles) {
       return spread_to_bf16(word_of_strip(words, strip, half), zeros);
     } else {
       return words.to_bf16(strip, half, zeros);

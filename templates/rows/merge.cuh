@@ -164,6 +164,8 @@ class HeadMerge {
 
   SOLITON_DEVICE void publish_pairs(float4 v, int column) const {
     constexpr int kParts = kShape<kPlan>.parts;
+    constexpr float kScale = kInputScale<kPlan>;
+    v = make_float4(v.x * kScale, v.y * kScale, v.z * kScale, v.w * kScale);
     unsigned char* heads = context_.template workspace<unsigned char>(kPlan.heads_out().offset);
     SOLITON_UNROLL
     for (int part = 0; part < kParts; ++part) {

@@ -109,7 +109,7 @@ SOLITON_DEVICE void QueryState<kPlan>::write_last(const Context<kPlan>& context,
     const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
     const int row = query / kHeads;
     if (row < item.first_row || row >= item.end_row) continue;
-    const float scale = quotient<kPlan>(1.0f, sum);
+    const float scale = quotient<kPlan>(1.0f, sum) * kInputScale<kPlan>;
     const int column = (item.kv_head * kHeads + query % kHeads) * kHeadDim + lane % 4 * 2;
     SOLITON_UNROLL
     for (int i = 0; i < 2 * kOutputSteps; i += 4) {

@@ -29,6 +29,7 @@ class ResidualStream : public Choice<kPlan> {
   /// Publishes two neighbouring columns of a row.
   SOLITON_DEVICE void publish(Vector vector, int row, int column, float2 v) const {
     unsigned char* to = context_.template workspace<unsigned char>(vector.offset);
+    v = make_float2(v.x * kInputScale<kPlan>, v.y * kInputScale<kPlan>);
     SOLITON_UNROLL
     for (int part = 0; part < kRowsShape.parts; ++part) {
       context_.publish(reinterpret_cast<uint32_t*>(to + context_.element_offset(vector, part, row, column)),

@@ -132,8 +132,9 @@ SOLITON_DEVICE void Epilogue<kPlan>::swiglu_of_warp(const MatrixInstance& at, co
   if constexpr (RowFactors<kPlan>::kIsThere) own = this->tile_factors(at, tile);
   const auto times = [](float sum, float factor) { return RowFactors<kPlan>::kIsThere ? sum * factor : sum; };
   const auto activated = [&](int half, float gate, float up, float scale) {
-    if constexpr (kPlan.model.up_biases == 0) return gated(gate, up, scale);
-    return gated(gate * scale + biases[half], up * scale + biases[1], 1.0f);
+    constexpr float kScale = kInputScale<kPlan>;
+    if constexpr (kPlan.model.up_biases == 0) return gated(gate, up, scale) * kScale;
+    return gated(gate * scale + biases[half], up * scale + biases[1], 1.0f) * kScale;
   };
   SOLITON_UNROLL
   for (int half = 0; half < kHalves; ++half) {

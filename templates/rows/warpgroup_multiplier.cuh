@@ -97,7 +97,7 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
         this->template add_integers<kFormat, kGroups>(stream, phase, block, count, sums);
       }
     });
-    put_all(sums, count, put);
+    put_all(sums, phase.format.type, count, put);
   }
   /// The slots of a warpgroup that has none of the tiles.
   SOLITON_DEVICE void pass_block(PageStream<kPlan>& stream, const MatrixPhase& phase, int chunks, int count) {

@@ -48,13 +48,19 @@ class WarpgroupTiles {
     for (int i = 0; i < kGroups; ++i) warpgroup_wait(sums[i]);
     input_.release();
   }
-  /// Puts down the sums of this warp's tiles, of those that are there.
+  /// Puts down the sums of this warp's tiles of weights of a type, of those tiles that are there.
   template <int kGroups, class Put>
-  SOLITON_DEVICE void put_all(const float (&sums)[kGroups][kMmaRows / 2], int count, const Put& put) const {
+  SOLITON_DEVICE void put_all(float (&sums)[kGroups][kMmaRows / 2], WeightType type, int count,
+                              const Put& put) const {
     SOLITON_UNROLL
     for (int i = 0; i < kGroups; ++i) {
       const int own = (i * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
       if (own >= count) continue;
+      if constexpr (kInputScale<kPlan> != 1) {
+        const float scale = sum_scale<kPlan>(type);
+        SOLITON_UNROLL
+        for (int k = 0; k < kMmaRows / 2; ++k) sums[i][k] *= scale;
+      }
       if constexpr (kRowsShape.parts == 1) {
         put(own, sums[i]);
       } else {

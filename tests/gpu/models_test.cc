@@ -82,8 +82,8 @@ class ModelsOnCard : public testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelsOnCard,
                          testing::Values("int4", "int4-zeros", "int4-wide", "int4-ordered", "int4-8b-layer",
-                                         "int4-bias", "int4-mixture", "int4-pairs", "norm128", "norm64-bias",
-                                         "deep256-group4"),
+                                         "int4-bias", "int4-mixture", "int4-pairs", "fp8", "norm128",
+                                         "norm64-bias", "deep256-group4"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
