@@ -163,6 +163,13 @@ const std::vector<Workload>& workloads() {
       {"prompt",  // N tokens of a prompt behind K others
        {branches("N"), {.name = "K"}},
        [](Numbers n) { return drafted(n[1], chain_of(n[0])); }},
+      {"mixed",  // N tokens of a prompt beside B branches of 512
+       {branches("N"), branches("B")},
+       [](Numbers n) {
+         TreeSpec spec = tree_of({{n[1], 512}});
+         spec.nodes.push_back({.num_tokens = 1, .draft = chain_of(n[0])});
+         return spec;
+       }},
   };
   return kWorkloads;
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kBeside =
     "few-shot:1,few-shot:20@0,few-shot:7@63,speculative:1,speculative:40@0,speculative:40@100,binary:3@64,"
     "degenerate:1,degenerate:64@1,document-qa:3@65,parallel:64@127,chain:0,chain:63,chain:64,prompt:1@0,"
-    "prompt:64@0,prompt:512@100";
+    "prompt:64@0,prompt:512@100,mixed:40@3";
 
 TreeSpec only(const std::string& item) {
   std::vector<TreeSpec> specs = parse_tree_spec(item);
@@ -148,6 +148,7 @@ TEST(TreeSpec, CountsTokensRowsAndDepth) {
   for (const Facts& facts : {Facts{"few-shot:20", 8000, 84000, 20, 1, 4201},
                              {"speculative:32", 4000, 128000, 32, 0, 4001},
                              {"prompt:4@10", 10, 40, 4, 0, 14},
+                             {"mixed:4@2", 1025, 1028, 6, 0, 513},
                              {"binary:2@10", 70, 120, 4, 2, 31},
                              {"degenerate:2@10", 50, 80, 3, 2, 31},
                              {"document-qa:32", 152000, 3872000, 32, 1, 121001},
@@ -315,7 +316,7 @@ TEST(TreeSpec, RefusesMalformedLists) {
   const auto usage = [](const std::string& list) { return refusal(list, ExitCode::kUsage); };
   const std::string grammar = tree_spec_grammar();
   EXPECT_TRUE(grammar.starts_with("all, few-shot:B[@OWN], speculative:T[@ROOT], sorting, document, "));
-  EXPECT_TRUE(grammar.ends_with("parallel:N@PROMPT, chain:N, prompt:N@K, PATH.json"));
+  EXPECT_TRUE(grammar.ends_with("parallel:N@PROMPT, chain:N, prompt:N@K, mixed:N@B, PATH.json"));
   for (const auto& [list, item] : {std::pair{"", ""},
                                    {"nonsense", "nonsense"},
                                    {"sorting,,document", ""},

@@ -70,9 +70,10 @@ Loads loads_of(const TreePlan& plan, const TreeShape& shape, const TreeCosts& co
       if (cached + fresh == 0) continue;
       const int rows = item.end_row - item.first_row;
       const double bytes = token_bytes(shape) * round_up(cached, kTailTokens);
-      const double mma_us = (cached + fresh) * ceil_divide(rows * shape.heads_per_kv_head, 16) * costs.mma_us;
+      const int tiles = ceil_divide(rows * shape.heads_per_kv_head, 16);
+      const double mma_us = (cached + fresh) * tiles * costs.mma_us;
       const double partial_bytes = 4.0 * rows * tree_partial_words(shape.heads_per_kv_head, shape.head_dim);
-      const double cost_us = costs.item_us +
+      const double cost_us = costs.item_us * (shape.item_costs + tiles * shape.tile_costs) +
                              std::max(transfer_us(bytes, costs.read_bytes_per_s, shape), mma_us) +
                              transfer_us(partial_bytes, costs.exchange_bytes_per_s, shape);
       load_us += cost_us;
@@ -88,16 +89,21 @@ TEST(TreePlan, PredictsTheTimeOfItsItems) {
   KvTree tree = grown({{1, 2000}, {30, 150}, {2, 1}});
   tree.draft(tree.branches()[3], {});
   tree.reserve(100);
+  TreeShape dear = kLargeShape;
+  dear.item_costs = 6;
+  dear.tile_costs = 1;
   const auto expect_predicted = [&](int steps) {
-    for (const SliceLimits& limits : {kBalanced, kFixed}) {
-      TreePlanner planner(kLargeShape, kLargeCosts, limits);
-      TreePlan plan;
-      planner.plan(snapshot_of(tree), steps, plan);
-      const Loads loads = loads_of(plan, kLargeShape, kLargeCosts, plan.num_steps / 2);
-      const double bound_us = std::max(loads.mean_us, loads.longest_us);
-      EXPECT_NEAR(static_cast<double>(plan.planned.makespan_ps), 1e6 * loads.busiest_us,
-                  100 * loads.busiest_us);
-      EXPECT_NEAR(static_cast<double>(plan.planned.bound_ps), 1e6 * bound_us, 100 * bound_us);
+    for (const TreeShape& shape : {kLargeShape, dear}) {
+      for (const SliceLimits& limits : {kBalanced, kFixed}) {
+        TreePlanner planner(shape, kLargeCosts, limits);
+        TreePlan plan;
+        planner.plan(snapshot_of(tree), steps, plan);
+        const Loads loads = loads_of(plan, shape, kLargeCosts, plan.num_steps / 2);
+        const double bound_us = std::max(loads.mean_us, loads.longest_us);
+        EXPECT_NEAR(static_cast<double>(plan.planned.makespan_ps), 1e6 * loads.busiest_us,
+                    100 * loads.busiest_us);
+        EXPECT_NEAR(static_cast<double>(plan.planned.bound_ps), 1e6 * bound_us, 100 * bound_us);
+      }
     }
   };
   for (const int steps : {1, 17, 100}) expect_predicted(steps);

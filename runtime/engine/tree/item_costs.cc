@@ -29,6 +29,7 @@ ItemCosts::ItemCosts(const TreeShape& shape, const TreeCosts& costs)
   expect_cost(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
   expect_cost(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
   expect_cost(shape.item_costs >= 0, "costs of an item", "at least 0", shape.item_costs);
+  expect_cost(shape.tile_costs >= 0, "costs of a tile", "at least 0", shape.tile_costs);
   expect_cost(costs.item_us >= 0, "time of an item", "at least 0", costs.item_us);
   expect_cost(costs.mma_us >= 0, "time of an mma", "at least 0", costs.mma_us);
   expect_cost(costs.read_bytes_per_s > 0, "rate of reading", "more than 0", costs.read_bytes_per_s);
@@ -45,26 +46,30 @@ ItemCosts::ItemCosts(const TreeShape& shape, const TreeCosts& costs)
   const auto token_bytes = static_cast<double>(one_head.token_bytes());
   const double partial_bytes = tree_partial_words(shape.heads_per_kv_head, shape.head_dim) * sizeof(float);
   item_ps_ = picoseconds(costs.item_us * shape.item_costs);
+  tile_ps_ = picoseconds(costs.item_us * shape.tile_costs);
   byte_token_ps_ = std::max<int64_t>(1, transfer_ps(token_bytes, costs.read_bytes_per_s));
   mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
   row_ps_ = transfer_ps(partial_bytes, costs.exchange_bytes_per_s);
 }
 
-/// A token by all tiles of 16 query rows.
-int64_t ItemCosts::tiles(int rows) const {
-  return ceil_divide(rows * heads_per_kv_head_, kQueryRows) * mma_ps_;
+int ItemCosts::tiles(int rows) const {
+  return ceil_divide(rows * heads_per_kv_head_, kQueryRows);
+}
+
+int64_t ItemCosts::products(int rows) const {
+  return tiles(rows) * mma_ps_;
 }
 
 int64_t ItemCosts::token(int rows) const {
-  return std::max(byte_token_ps_, tiles(rows));
+  return std::max(byte_token_ps_, products(rows));
 }
 
 int64_t ItemCosts::of(const TreeItem& item, int step) const {
   const int rows = item.end_row - item.first_row;
   const int cached = cached_tokens(item, step);
   const int fresh = takes_new_tokens(item, step) ? item.end_new - item.first_new : 0;
-  const int64_t begin = item.first_partial < 0 ? item_ps_ : without_tokens(rows);
-  return begin + std::max(round_up(cached, kTailTokens) * byte_token_ps_, (cached + fresh) * tiles(rows));
+  const int64_t begin = item.first_partial < 0 ? this->item(rows) : without_tokens(rows);
+  return begin + std::max(round_up(cached, kTailTokens) * byte_token_ps_, (cached + fresh) * products(rows));
 }
 
 }  // namespace soliton

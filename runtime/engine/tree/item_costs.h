@@ -1,9 +1,9 @@
 // What an item of the attention over a tree takes, by which plans are cut and dealt, and steps predicted.
 //
 // Of R query rows (rows x query heads of a KV head) and n tokens, n cached ones counted by 16:
-//   C(R, n) = item + max(n x token bytes / read, n x ceil(R / 16) x mma) + R x partial bytes / exchange
-// with the numbers of TreeCosts, whose rates are shared evenly by the CTAs. Picoseconds: whole numbers, so that sums and
-// ties are exact.
+//   C(R, n) = item + tiles x tile + max(n x token bytes / read, n x tiles x mma) + R x partial bytes / exchange
+// with tiles = ceil(R / 16) and the numbers of TreeCosts, whose rates are shared evenly by the CTAs; a tile is TreeShape's.
+// Picoseconds: whole numbers, so that sums and ties are exact.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct TreeShape {
   /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
   int resident_tokens = 0;
   int streamed_query_tiles = kWorkers;
-  double item_costs = 1;   // times TreeCosts::item_us that an item takes
+  double item_costs = 1;   // times TreeCosts::item_us that an item takes,
+  double tile_costs = 0;   // and each of its tiles of 16 queries beside their tokens
   bool ends_rows = false;  // KernelPlan::ends_rows()
   /// Of all layers, each pair of window and chunk once; empty: they see all keys.
   std::vector<LayerReach> reaches = {};
@@ -49,19 +50,22 @@ class ItemCosts {
   /// exchange nothing.
   int64_t of(const TreeItem& item, int step) const;
   /// Of an item of `rows` rows, whatever its tokens,
-  int64_t without_tokens(int rows) const { return item_ps_ + rows * row_ps_; }
+  int64_t without_tokens(int rows) const { return item(rows) + rows * row_ps_; }
   /// and one token in it.
   int64_t token(int rows) const;
   /// To begin and end an item,
-  int64_t item() const { return item_ps_; }
+  int64_t item(int rows) const { return item_ps_ + tiles(rows) * tile_ps_; }
   /// and to exchange the partials of a row.
   int64_t row() const { return row_ps_; }
 
  private:
-  int64_t tiles(int rows) const;
+  int tiles(int rows) const;
+  /// A token by all tiles of 16 query rows.
+  int64_t products(int rows) const;
 
   int heads_per_kv_head_;
   int64_t item_ps_;
+  int64_t tile_ps_;
   int64_t byte_token_ps_;  // to read a token
   int64_t mma_ps_;
   int64_t row_ps_;

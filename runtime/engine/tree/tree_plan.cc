@@ -144,7 +144,7 @@ void TreePlanner::measure(const TreeSnapshot& tree) {
       end = block.end_row;
       first_seen = std::min(first_seen, first_page(tree, static_cast<int>(i), block));
       widest = std::max(widest, end - row);
-      cost.slice_ps += item_costs_.item();
+      cost.slice_ps += item_costs_.item(end - row);
       cost.token_ps += item_costs_.token(end - row);
       cost.max_slice_tokens = std::min(cost.max_slice_tokens, max_item_tokens(row, end));
     }

@@ -40,7 +40,8 @@ TreeShape tree_shape(const KernelLibrary& library, int kernel, int card) {
   const KvShape kv = kv_shape(facts);
   const int group = facts.num_heads / facts.num_kv_heads;
   const int item_rows = max_item_rows(descriptor, group);
-  const double item_weight = PlanPolicy(descriptor.plan->shape()).item_weight;
+  const PlanPolicy policy(descriptor.plan->shape());
+  const bool is_measured = library.measured_costs(kernel) != nullptr;
   return {.num_ctas = descriptor.num_ctas,
           .num_kv_heads = kv_heads_of_card(facts.num_kv_heads, library.num_cards(), card),
           .heads_per_kv_head = group,
@@ -51,7 +52,8 @@ TreeShape tree_shape(const KernelLibrary& library, int kernel, int card) {
           .max_item_tiles = item_rows < descriptor.rows ? descriptor.max_query_tiles : 0,
           .resident_tokens = descriptor.resident_tokens,
           .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
-          .item_costs = library.measured_costs(kernel) == nullptr ? item_weight : 1,
+          .item_costs = is_measured ? 1 : policy.item_weight,
+          .tile_costs = is_measured ? 0 : policy.tile_weight,
           .ends_rows = descriptor.plan->ends_rows(),
           .reaches = reaches(facts)};
 }
