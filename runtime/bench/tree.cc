@@ -57,7 +57,10 @@ TreeResult decode_steps(Engine& engine, const TreeSpec& spec, int num_steps, uin
   build_tree(engine.tree(), spec, num_steps);
   const std::vector<int32_t> tokens =
       random_prompt(num_rows(spec), engine.library().model().facts.vocabulary, seed);
-  return engine.decode_tree({.tokens = tokens, .num_steps = num_steps, .timeline_step = timeline_step});
+  return engine.decode_tree({.tokens = tokens,
+                             .num_steps = num_steps,
+                             .end_wanted = spec.wanted_rows,
+                             .timeline_step = timeline_step});
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ struct TreeSpec {
   };
 
   std::string name = {};
-  std::vector<Node> nodes = {};  // in depth-first preorder
+  std::vector<Node> nodes = {};    // in depth-first preorder
+  int wanted_rows = kMaxTreeRows;  // whose choices are wanted, the first: those behind them are of a prompt
 
   bool operator==(const TreeSpec&) const = default;
 };

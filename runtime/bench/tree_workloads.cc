@@ -168,6 +168,7 @@ const std::vector<Workload>& workloads() {
        [](Numbers n) {
          TreeSpec spec = tree_of({{n[1], 512}});
          spec.nodes.push_back({.num_tokens = 1, .draft = chain_of(n[0])});
+         spec.wanted_rows = n[1];
          return spec;
        }},
   };

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -75,8 +76,12 @@ struct TreeRequest {
   bool want_logits = false;
   bool want_logprobs = false;
   bool skips_choice = false;  // one step that only fills the cache; its logits are not computed
-  int timeline_step = -1;     // as in DecodeRequest
-  uint32_t delay_seed = 0;    // likewise
+  /// Rows whose choices are wanted, from the first to behind the last, of one step: of others any token may be what they chose.
+  /// Prompts take less time so.
+  int first_wanted = 0;
+  int end_wanted = std::numeric_limits<int>::max();
+  int timeline_step = -1;   // as in DecodeRequest
+  uint32_t delay_seed = 0;  // likewise
   SliceRule rule = SliceRule::kBalanced;
   int min_rows = 0;  // that the kernel takes: the same kernel then for steps of more and of fewer rows
   /// A row that is the only one takes the kernel that decode() generates with, if its branch has a page table and
@@ -258,7 +263,7 @@ class Engine {
   std::vector<LaunchParams> prepare(const Run& launch, bool draws);
   LaunchParams prepare_card(EngineCard& card, const Run& launch, bool draws);
   void put_branch(EngineCard& card, const TreeRequest& request, LaunchParams& params);
-  void put_tree(EngineCard& card, const TreeRequest& request, LaunchParams& params);
+  void put_tree(EngineCard& card, int kernel, const TreeRequest& request, LaunchParams& params);
   void prepare_timeline(EngineCard& card, const Run& launch, LaunchParams& params);
   void start(int kernel, const std::vector<LaunchParams>& params);
   LaunchState poll() const;

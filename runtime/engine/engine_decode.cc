@@ -195,6 +195,7 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
   }
   const TreeResult last = feed_chunk(main_, {.tokens = request.tokens.last(num_last),
                                              .want_logits = request.want_logits,
+                                             .first_wanted = static_cast<int>(num_last) - 1,
                                              .delay_seed = request.delay_seed});
   result.tokens = {last.chosen.back()};
   result.times_ns = last.times_ns;

@@ -28,6 +28,17 @@ int64_t pages_read(const TreePlan& plan, int step) {
   return pages;
 }
 
+/// LaunchParams::logits_block of a step of `num_rows` rows, by a kernel of `kernel_rows`.
+int wanted_block(const TreeRequest& request, int kernel_rows, int num_rows) {
+  const int blocks = row_blocks(kernel_rows);
+  const bool wants_more = request.want_logits || request.want_logprobs || !request.sampling.empty();
+  const int end = std::min(request.end_wanted, num_rows);
+  if (blocks == 1 || wants_more || request.num_steps > 1 || request.first_wanted >= end) return 0;
+  const int block_rows = kernel_rows / blocks;
+  const int first = request.first_wanted / block_rows;
+  return first == (end - 1) / block_rows ? 1 + first : 0;
+}
+
 /// Bytes from one address to another.
 int64_t distance(const void* from, const void* to) {
   return static_cast<const std::byte*>(to) - static_cast<const std::byte*>(from);
@@ -272,7 +283,7 @@ LaunchParams Engine::prepare_card(EngineCard& card, const Run& launch, bool draw
   if (descriptor.rows == 1) {
     put_branch(card, request, params);
   } else {
-    put_tree(card, request, params);
+    put_tree(card, launch.kernel, request, params);
   }
   params.stop_tokens = card.input.at<int32_t>(stops);
   if (request.timeline_step >= 0) prepare_timeline(card, launch, params);
@@ -336,7 +347,7 @@ void Engine::put_branch(EngineCard& card, const TreeRequest& request, LaunchPara
 }
 
 /// For a kernel of several rows: a token a row, and the plan of their attention.
-void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams& params) {
+void Engine::put_tree(EngineCard& card, int kernel, const TreeRequest& request, LaunchParams& params) {
   const ModelFacts& facts = library_.model().facts;
   const TreePlan& plan = plans_[card.index];
   const size_t partial_bytes = sizeof(float) * static_cast<size_t>(plan.partials_per_head) *
@@ -368,6 +379,7 @@ void Engine::put_tree(EngineCard& card, const TreeRequest& request, LaunchParams
   params.num_input_tokens = params.tree.num_rows;
   params.num_steps = request.num_steps;
   params.skips_choice = request.skips_choice ? 1 : 0;
+  params.logits_block = wanted_block(request, library_.descriptor(kernel).rows, params.tree.num_rows);
 }
 
 /// Has the kernel record a step.

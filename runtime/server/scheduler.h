@@ -187,6 +187,8 @@ class Scheduler {
     bool forbids = false;
     bool wants_logits = false;
     bool wants_logprobs = false;
+    int first_wanted = -1;  // rows whose choices are
+    int end_wanted = 0;
     std::vector<int32_t> stop_tokens;
     std::vector<int32_t> tokens;  // [rows], as the next three, or empty
     std::vector<RowSampling> sampling;

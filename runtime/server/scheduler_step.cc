@@ -134,6 +134,10 @@ void Scheduler::add_row(const SnapshotRow& row, StepInput& input) {
   if (is_of_chunk && sequence->scores()) input.scored.push_back({sequence, position + 1, rows_.size()});
   if (!is_of_chunk && !is_drafted) sequence->first_row = rows_.size();
   const bool chooses = !is_of_chunk || is_last;
+  if (chooses) {
+    input.end_wanted = static_cast<int>(rows_.size()) + 1;
+    if (input.first_wanted < 0) input.first_wanted = input.end_wanted - 1;
+  }
   rows_.push_back(is_last ? sequence : nullptr);
   input.tokens.push_back(is_drafted ? sequence->draft.tokens[row.draft] : sequence->tokens[position]);
   if (input.draws) input.sampling.push_back(chooses ? sequence->draw() : RowSampling{});
@@ -162,6 +166,8 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
        .want_logits = input.wants_logits,
        .want_logprobs = input.wants_logprobs,
        .skips_choice = !input.chooses && !input.scores,
+       .first_wanted = std::max(0, input.first_wanted),
+       .end_wanted = input.end_wanted,
        .lone_row_alone = true,
        .interrupt = &interrupted_,
        .on_launch =

@@ -17,7 +17,7 @@ class Choice : public Finisher<kPlan> {
 
  protected:
   using Base::context_, Base::worker_, Base::scale_;
-  using Base::is_live, Base::team, Base::quarter, Base::row, Base::best, Base::set_best;
+  using Base::is_live, Base::team, Base::quarter, Base::row, Base::logits_row, Base::best, Base::set_best;
   using Base::kQuarters;
   using typename Base::Sums;
 
@@ -27,9 +27,10 @@ class Choice : public Finisher<kPlan> {
     if (context_.params.skips_choice != 0) return 0;
     const uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
     stop = stop || load_global(candidates + kPlan.rows * kPlan.block_ctas()) != 0;
-    const int token = choose(candidates + row() * kPlan.block_ctas());
+    const bool is_wanted = context_.row_block() == context_.logits_block();
+    const int token = is_wanted ? choose(candidates + place_of_candidates(row())) : 0;
     if (is_live()) {
-      stop = stop || is_last_token(context_.params, token);
+      stop = stop || (is_wanted && is_last_token(context_.params, token));
       if (context_.tells_of_rows() && team() == 0 && quarter() == 0) {
         const SamplingView& sampling = context_.params.sampling;
         if (sampling.logprobs != nullptr)
@@ -43,7 +44,8 @@ class Choice : public Finisher<kPlan> {
 
   SOLITON_DEVICE void candidate(const MatrixPhase& phase, int tile, const Sums& v) {
     const LaunchParams& params = context_.params;
-    if (!is_live()) return;
+    const int row = logits_row();
+    if (row >= params.tree.num_rows) return;
     float4 bias = make_float4(0, 0, 0, 0);
     if constexpr (kPlan.model.logit_biases)
       bias = OutputBiases<kPlan>(context_, 0).of_logits(tile, quarter());
@@ -55,10 +57,10 @@ class Choice : public Finisher<kPlan> {
       float sum = logits[i] * scale_;
       if constexpr (kPlan.model.logit_biases) sum += biases[i];
       const float logit = final_logit<kPlan>(sum);
-      if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row(), token, logit);
+      if (params.sampling.rows != nullptr) keep_any_logit(params.sampling, row, token, logit);
       if (token >= phase.rows) continue;
       if (params.logits != nullptr) {
-        const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row();
+        const int64_t line = static_cast<int64_t>(context_.step) * kPlan.rows + row;
         store_global(params.logits + line * phase.rows + token, logit);
       }
       const uint64_t proposed = propose(logit, logit, token);
@@ -71,15 +73,21 @@ class Choice : public Finisher<kPlan> {
     if (context_.params.skips_choice != 0) return;
     uint64_t* candidates = context_.template workspace<uint64_t>(kPlan.candidates().offset);
     const uint64_t most = best_of_quarters(best());
-    const bool draws = is_live() && context_.params.sampling.rows != nullptr;
+    const int row = logits_row();
+    const bool draws = row < context_.params.tree.num_rows && context_.params.sampling.rows != nullptr;
     if (quarter() == 0 && !draws)
-      context_.publish(candidates + row() * kPlan.block_ctas() + context_.block_cta(), most);
+      context_.publish(candidates + place_of_candidates(row) + context_.logits_cta(), most);
     if (context_.is_first_cta() && worker_ == 0 && context_.lane == 0) {
       context_.publish(candidates + kPlan.rows * kPlan.block_ctas(),
                        static_cast<uint64_t>(load_system(context_.params.stop_request) != 0));
     }
   }
 
+  /// Where those of a row begin, of each CTA that finds its logits one.
+  SOLITON_DEVICE int place_of_candidates(int row) const {
+    const int first = context_.shares_logits() ? context_.logits_block() * kBlockRows<kPlan> : 0;
+    return (row - first) * context_.logits_ctas();
+  }
   static SOLITON_DEVICE uint64_t best_of_quarters(uint64_t best) {
     for (int mask = 1; mask < kQuarters; mask *= 2) {
       const uint64_t other = shuffle_xor(best, mask);
@@ -92,7 +100,7 @@ class Choice : public Finisher<kPlan> {
   SOLITON_DEVICE int choose(const uint64_t* candidates) const {
     uint64_t best = kNoCandidate;
     SOLITON_UNROLL_BY(8)
-    for (int i = quarter(); i < kPlan.block_ctas(); i += kQuarters) {
+    for (int i = quarter(); i < context_.logits_ctas(); i += kQuarters) {
       const uint64_t candidate = load_global(candidates + i);
       best = candidate > best ? candidate : best;
     }

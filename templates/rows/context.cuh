@@ -109,7 +109,7 @@ struct Context : PlanHolder<kPlan> {
       }
       if (experts.axis == ExpertAxis::kRows) return neighbours(expert_slots() * experts.tiles);
     }
-    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, kPlan.block_ctas(), block_cta());
+    TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, this->ctas_of(matrix), this->cta_of(matrix));
     if (matrix.output == OutputKind::kLogits && params.skips_choice != 0) run.count = 0;
     return run;
   }

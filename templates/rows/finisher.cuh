@@ -40,6 +40,10 @@ class Finisher {
   }
   SOLITON_DEVICE int row() const { return context_.first_row() + row_of_block(); }
   SOLITON_DEVICE bool is_live() const { return row() < context_.params.tree.num_rows; }
+  /// The same where its logits are found.
+  SOLITON_DEVICE int logits_row() const {
+    return context_.logits_block() * kBlockRows<kPlan> + row_of_block();
+  }
 
   /// Sum over the lanes that share a row.
   static SOLITON_DEVICE float sum_quarters(float value) {

@@ -22,6 +22,22 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
     return kRowBlocks == 1 ? this->is_first_cta() : block_cta() == 0;
   }
   static constexpr int kRowBlocks = kShape<kPlan>.row_blocks;
+  /// Do all CTAs find logits of the same block of rows? They do where no others are wanted.
+  SOLITON_DEVICE bool shares_logits() const { return kRowBlocks > 1 && params.logits_block > 0; }
+  /// The block whose logits this CTA finds; how many do, and its number among them.
+  SOLITON_DEVICE int logits_block() const { return shares_logits() ? params.logits_block - 1 : row_block(); }
+  SOLITON_DEVICE int logits_ctas() const { return shares_logits() ? kPlan.num_ctas : kPlan.block_ctas(); }
+  SOLITON_DEVICE int logits_cta() const { return shares_logits() ? cta : block_cta(); }
+  /// The same of a phase.
+  SOLITON_DEVICE int block_of(const MatrixPhase& matrix) const {
+    return matrix.output == OutputKind::kLogits ? logits_block() : row_block();
+  }
+  SOLITON_DEVICE int ctas_of(const MatrixPhase& matrix) const {
+    return matrix.output == OutputKind::kLogits ? logits_ctas() : kPlan.block_ctas();
+  }
+  SOLITON_DEVICE int cta_of(const MatrixPhase& matrix) const {
+    return matrix.output == OutputKind::kLogits ? logits_cta() : block_cta();
+  }
   static_assert(kRowBlocks == 1 || (kPlan.num_cards == 1 && kPlan.num_ctas % kRowBlocks == 0),
                 "each block of rows has as many CTAs");
 
@@ -59,7 +75,7 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
     const uint32_t columns = load_shared(&held_block->columns);
     const uint32_t places = load_shared(&held_block->places);
     TileBlock block;
-    block.tiles = {low(tiles), of_slices(kPlan.block_ctas(), matrix.column_slices), high(tiles)};
+    block.tiles = {low(tiles), of_slices(ctas_of(matrix), matrix.column_slices), high(tiles)};
     block.first_column = low(columns) * kShape<kPlan>.chunk_columns();
     block.num_chunks = high(columns);
     block.first_chunk = low(places);
@@ -124,7 +140,7 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
     const int slices = matrix.column_slices;
     const int chunk = slot_columns<kPlan>(matrix);
     const TileBlock block =
-        deal_block(matrix.num_tiles, matrix.first_cta, kPlan.block_ctas(), slices, block_cta());
+        deal_block(matrix.num_tiles, matrix.first_cta, ctas_of(matrix), slices, cta_of(matrix));
     const int count =
         matrix.output == OutputKind::kLogits && params.skips_choice != 0 ? 0 : block.tiles.count;
     const int first_column = slice_begin(matrix.padded, chunk, slices, block.slice);

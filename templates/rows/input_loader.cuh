@@ -277,7 +277,7 @@ class InputLoader {
     const bool integers = has_scales<kPlan>(phase.format.type);
     if (kRowsShape.digits > 0 && integers) return;  // workers bring it, and make digits of it
     const int columns = slot_columns<kPlan>(phase);
-    input += context_.row_block() * kChunkBytes;
+    input += context_.block_of(phase) * kChunkBytes;
     SOLITON_NO_UNROLL
     for (int i = 0; i < block.num_chunks; ++i) {
       const int column = block.first_column + block.chunk(i) * columns;

@@ -19,13 +19,18 @@ class NormFactors : public Outputs<kPlan> {
   };
   template <int kVector = kPlan.squares>
   SOLITON_DEVICE Squares load_squares() const {
+    return load_squares<kVector>(context_.first_row());
+  }
+  /// The same of the rows from `first_row` on.
+  template <int kVector = kPlan.squares>
+  SOLITON_DEVICE Squares load_squares(int first_row) const {
     constexpr int kLoads = kSquaresStride / (4 * kWarpLanes);
     constexpr int kShare = kBlockRows<kPlan> / kWorkers;
     Squares all;
     SOLITON_UNROLL
     for (int i = 0; i < kShare; ++i) {
       const float4* squares = reinterpret_cast<const float4*>(
-          this->template squares_of<kVector>(context_.first_row() + worker_ * kShare + i));
+          this->template squares_of<kVector>(first_row + worker_ * kShare + i));
       SOLITON_UNROLL
       for (int k = 0; k < kLoads; ++k) {
         const float4* words = squares + k * kWarpLanes + context_.lane;

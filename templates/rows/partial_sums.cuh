@@ -43,7 +43,7 @@ class PartialSums {
                              int first)
       : context_(context),
         slices_(phase.column_slices),
-        team_(of_slices(kPlan.num_ctas / kRowsShape.row_blocks, slices_)),
+        team_(of_slices(kRowsShape.row_blocks == 1 ? kPlan.num_ctas : context.ctas_of(phase), slices_)),
         slice_(block.slice),
         first_own_(block.first_own),
         begin_(slices_ > 1 ? first : first % (2 * kRowsShape.tiles_at_once())),

@@ -223,13 +223,15 @@ class Worker {
     if (takes_digits<kPlan>(at.phase)) {
       const bool finds_factors = at.phase.input == InputKind::kNormed && context_.tiles(at.phase).count > 0;
       typename Epilogue<kPlan>::Squares squares;
-      if (finds_factors) squares = epilogue_.load_squares();
+      if (finds_factors) squares = epilogue_.load_squares(context_.block_of(at.phase) * kBlockRows<kPlan>);
       multiplier_.bring_digits(at.phase, block(), met_, [&] {
         if (finds_factors) epilogue_.put_factors(squares, Epilogue<kPlan>::norms_input(at.phase));
       });
     } else if (at.phase.input == InputKind::kNormed) {
-      if (context_.tiles(at.phase).count > 0)
-        epilogue_.put_factors(epilogue_.load_squares(), Epilogue<kPlan>::norms_input(at.phase));
+      if (context_.tiles(at.phase).count > 0) {
+        const int first_row = context_.block_of(at.phase) * kBlockRows<kPlan>;
+        epilogue_.put_factors(epilogue_.load_squares(first_row), Epilogue<kPlan>::norms_input(at.phase));
+      }
       context_.meet_workers(met_);
     }
     SOLITON_NO_UNROLL

@@ -1,5 +1,8 @@
 // Steps that take blocks of rows of one prompt: the logits behind it, whichever block its last token is in, and the same bits
 // under every schedule. These kernels need several CTAs a block, and hundreds of tokens: one test for what others have several.
+#include <numeric>
+#include <set>
+
 #include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "models/error.h"
@@ -42,6 +45,30 @@ TEST_P(PromptOfBlocks, GivesTheSameBitsUnderEverySchedule) {
     kernel.emulation().copies = seed % 2 == 0 ? CopyPolicy::kEager : CopyPolicy::kLate;
     const DecodeResult result = kernel.decode_from(0, tokens, 1);
     EXPECT_EQ(result.logits, expected.logits) << "seed " << seed;
+  }
+}
+
+// Where choices of one block of rows are wanted alone, all CTAs find its logits: the same choices as where all are.
+TEST_P(PromptOfBlocks, ChoosesTheSameWhereFewRowsAreWanted) {
+  KernelUnderTest kernel(GetParam(), kContext);
+  Engine& engine = kernel.engine();
+  const int rows = engine.max_prompt_rows() - 6;
+  const std::vector<int32_t> tokens = kernel.prompt(rows);
+  std::vector<int32_t> chain(static_cast<size_t>(rows));
+  std::iota(chain.begin(), chain.end(), -1);
+  const auto chosen = [&](int first, int end) {
+    engine.clear_tree();
+    engine.tree().draft(engine.tree().open(), chain);
+    return engine.decode_tree({.tokens = tokens, .first_wanted = first, .end_wanted = end}).chosen;
+  };
+  const std::vector<int32_t> all = chosen(0, rows);
+  ASSERT_EQ(all.size(), static_cast<size_t>(rows));
+  ASSERT_GT(std::set<int32_t>(all.begin(), all.end()).size(), 2u);
+  const std::vector<std::pair<int, int>> ranges = {{3, 200}, {rows - 5, rows}};
+  for (const auto& [first, end] : ranges) {
+    const std::vector<int32_t> few = chosen(first, end);
+    ASSERT_EQ(few.size(), all.size());
+    EXPECT_TRUE(std::equal(few.begin() + first, few.begin() + end, all.begin() + first)) << first;
   }
 }
 
