@@ -24,6 +24,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -93,6 +94,8 @@ class Scheduler {
 
   int max_rows() const { return max_rows_; }
   int context() const { return options_.context; }
+  /// By which steps are planned: for tests, which have no card. Not while the scheduler's own thread works.
+  StepPace& step_pace() { return step_pace_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -259,7 +262,15 @@ class Scheduler {
   void note(const TreeResult& result, std::span<const Chunk> chunks);
   bool has_ended() const;
   bool decodes_beside_prompts() const;
+  bool decodes(const Sequence& sequence) const;
   int num_decoding() const;
+
+  /// Those that arrived from the first on, to before the end.
+  struct Arrivals {
+    uint64_t first = 0;
+    uint64_t end = 0;
+  };
+  static constexpr Arrivals kAllArrivals = {0, std::numeric_limits<uint64_t>::max()};
 
   Engine& engine_;
   SchedulerOptions options_;
@@ -282,6 +293,7 @@ class Scheduler {
   FeedPace feed_pace_;              // of a prompt for which nobody waits
   StepPace step_pace_;              // of those beside others
   double decoding_s_ = 0;           // that the last step took which fed no prompt
+  Arrivals part_ = kAllArrivals;    // who takes part in the steps of those that decode
 
   std::atomic<bool> interrupted_ = false;  // a launch ends soon: somebody has come or gone
   std::atomic<bool> has_free_rows_ = true;

@@ -16,6 +16,7 @@ using Distribution = Metrics::Distribution;
 
 constexpr int kLeastPart = 8;           // for prompts, beside those that decode: an eighth of the rows
 constexpr int kStepsBetweenChunks = 4;  // of those that decode, where there are too few rows for both
+constexpr int kStepsOfPart = 4;  // of some of those that decode, while the others wait as long as they may
 constexpr std::array<int32_t, 1> kPlainDraft = {-1};
 
 bool contains(std::span<const int32_t> tokens, int32_t token) {
@@ -42,7 +43,7 @@ void Scheduler::work_on_rows() {
 
 int Scheduler::num_decoding() const {
   return static_cast<int>(std::count_if(running_.begin(), running_.end(),
-                                        [](const auto& sequence) { return sequence->decodes(); }));
+                                        [&](const auto& sequence) { return decodes(*sequence); }));
 }
 
 /// Whether those that decode leave rows for prompts. Else these have steps by themselves, for which the others wait.
@@ -52,10 +53,34 @@ bool Scheduler::decodes_beside_prompts() const {
 
 // ---- Steps
 
-/// At most so many steps of all that decode.
+/// At most so many steps of all that decode: of all together, or of one part of them after the other where that takes less time.
 void Scheduler::decode(int max_steps) {
-  const int num_steps = reserve_steps(max_steps);
-  if (num_steps > 0) step({}, num_steps);
+  std::vector<uint64_t> arrivals;
+  bool is_drafted = false;
+  for (const SequencePointer& sequence : running_) {
+    if (!sequence->decodes()) continue;
+    arrivals.push_back(sequence->arrival);
+    is_drafted = is_drafted || !sequence->draft.tokens.empty();
+  }
+  std::sort(arrivals.begin(), arrivals.end());  // who was sent back has joined anew
+  const size_t parts =
+      is_drafted ? 1 : static_cast<size_t>(step_pace_.num_parts(static_cast<int>(arrivals.size())));
+  for (size_t part = 0; part < parts; ++part) {
+    if (parts > 1) {
+      max_steps = std::min(max_steps, options_.max_gap.count() > 0 ? 1 : kStepsOfPart);
+      const size_t end = arrivals.size() * (part + 1) / parts;
+      part_ = {arrivals[arrivals.size() * part / parts],
+               end < arrivals.size() ? arrivals[end] : kAllArrivals.end};
+    }
+    const int num_steps = reserve_steps(max_steps);
+    if (num_steps > 0) step({}, num_steps);
+  }
+  part_ = kAllArrivals;
+}
+
+/// Whether it takes part in the steps of those that decode.
+bool Scheduler::decodes(const Sequence& sequence) const {
+  return sequence.decodes() && sequence.arrival >= part_.first && sequence.arrival < part_.end;
 }
 
 /// How many steps there is room for, of all that decode; 0 if there are none.
@@ -64,7 +89,7 @@ int Scheduler::reserve_steps(int max_steps) {
     if (num_decoding() == 0) return 0;
     int num_steps = max_steps;
     for (const SequencePointer& sequence : running_) {
-      if (!sequence->decodes()) continue;
+      if (!decodes(*sequence)) continue;
       num_steps = std::min(num_steps, sequence->generation().max_tokens - sequence->num_generated);
       if (sequence->wants_logits()) num_steps = 1;  // they come after a launch
       if (!sequence->allowed.empty() || !sequence->draft.tokens.empty()) num_steps = 1;
@@ -73,7 +98,7 @@ int Scheduler::reserve_steps(int max_steps) {
       PageNeed needed;
       for (const SequencePointer& sequence : running_) {
         const int num_tokens = std::max(steps, static_cast<int>(sequence->draft.tokens.size()));
-        if (sequence->decodes()) needed += engine_.tree().missing(*sequence->branch, num_tokens);
+        if (decodes(*sequence)) needed += engine_.tree().missing(*sequence->branch, num_tokens);
       }
       if (cache_.make_room(needed)) return steps;
       drop_drafts();
@@ -100,7 +125,7 @@ Scheduler::StepInput Scheduler::lay_out(std::span<const Chunk> chunks, int num_s
   for (const SequencePointer& sequence : running_) {
     if (!sequence->branch) continue;
     input.by_branch[*sequence->branch] = {.sequence = sequence.get()};
-    if (!sequence->decodes() || num_steps == 0) {
+    if (!decodes(*sequence) || num_steps == 0) {
       engine_.tree().draft(*sequence->branch, {});
       continue;
     }

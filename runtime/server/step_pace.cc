@@ -73,6 +73,20 @@ bool StepPace::fits(size_t kernel, int depth_class, double seconds, Clock::time_
   return by_others(kernel, depth_class) <= seconds;
 }
 
+int StepPace::num_parts(int rows) const {
+  const size_t kernel = kernel_of(rows);
+  double least = kDivided * seen_[kernel][0].shorter();
+  int parts = 1;
+  for (size_t smaller = 0; smaller < kernel; ++smaller) {
+    const double seconds = seen_[smaller][0].shorter();
+    const int steps = (rows + rows_[smaller] - 1) / rows_[smaller];
+    if (rows_[smaller] == 1 || seconds == 0 || steps * seconds >= least) continue;
+    least = steps * seconds;
+    parts = steps;
+  }
+  return parts;
+}
+
 int StepPace::max_rows(int depth, double seconds, Clock::time_point now) const {
   const int depth_class = class_of(depth);
   for (size_t kernel = rows_.size(); kernel-- > 0;) {

@@ -3,6 +3,8 @@
 // has not been seen is judged by what has: behind a few thousand tokens, where attention takes more and more of a step, twice
 // the rows or twice the depth take twice the time at most, and before that kernels differ as they did at first. So a step that
 // may be too long is tried only after shorter ones have said that it is not.
+//
+// And into how many steps the rows of one are divided, where a smaller kernel does them in less time one part after the other.
 #pragma once
 
 #include <array>
@@ -27,6 +29,9 @@ class StepPace {
   void took(int rows, int depth, double seconds, Clock::time_point now);
   /// The rows of the largest kernel of which such a step is expected to last `seconds` at most; of the smallest if none is.
   int max_rows(int depth, double seconds, Clock::time_point now) const;
+  /// Steps that take the least time for so many rows that decode, of those that have been seen: 1, unless several by a smaller kernel
+  /// are faster by more than steps differ.
+  int num_parts(int rows) const;
 
  private:
   /// Of one kernel, at one class of depths.
@@ -38,6 +43,7 @@ class StepPace {
     double shorter() const;
   };
   static constexpr int kClasses = 16;
+  static constexpr double kDivided = 0.9;  // of the time of one step, that several may take at most
 
   static int class_of(int depth);
   size_t kernel_of(int rows) const;

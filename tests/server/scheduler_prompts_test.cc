@@ -203,21 +203,47 @@ TEST_F(SchedulerWith128Rows, PromptsHoldOthersUpNoLongerThanTheyMay) {
   }
 }
 
-// A prompt longer than the largest step: by a kernel of 512 rows, and then by those that choose.
+// Where a kernel of 32 rows does 36 in less time, half of them after the other, these have steps by turns.
+TEST(SchedulerWithParts, ThoseThatDecodeHaveStepsByTurnsWhereThatIsFaster) {
+  constexpr size_t kSamples = 36;
+  constexpr int kTokens = 3;
+  KernelUnderTest kernel("plain-2-to-128", kSchedulerContext, 3 * kSamples * kKvPageTokens);
+  const Tokens prompt = kernel.prompt(1);
+  const Tokens expected = kernel.engine().decode({.tokens = prompt, .max_tokens = kTokens}).tokens;
+  for (const bool divides : {false, true}) {
+    SchedulerUnderTest test(kernel.engine(), {.context = kSchedulerContext, .max_rows = 64});
+    test.scheduler().step_pace().calibrate(32, divides ? 1 : 1000);
+    test.scheduler().step_pace().calibrate(128, 100);
+    for (size_t i = 0; i < kSamples; ++i) test.ask({.prompt = prompt, .max_tokens = kTokens});
+    test.run_to_end();
+    for (size_t i = 0; i < kSamples; ++i) EXPECT_EQ(test.heard(i).tokens, expected) << i;
+    EXPECT_EQ(test.metrics().value(Metrics::Counter::kSteps), (divides ? 2u : 1u) * kTokens);
+  }
+}
+
+// A prompt longer than the largest step: by a kernel of 512 rows, and then by those that choose. One that such a step holds
+// chooses in it, as where logits of all rows are found.
 TEST(SchedulerWithBlocks, ReadsALongPromptAlone) {
   SOLITON_LONG_RUNS_ONLY("PromptOfBlocks does, without a server");
   constexpr int kContext = 640;
   KernelUnderTest kernel("broad-4-rows512", kContext, 2 * kContext);
   ASSERT_EQ(kernel.engine().max_prompt_rows(), 512);
-  const Tokens prompt = kernel.prompt(519);
-  SchedulerUnderTest test(kernel.engine(), {.context = kContext, .max_rows = 8});
-  std::vector<int> fed;
-  const Generation generation{
-      .prompt = prompt, .max_tokens = 2, .on_fed = [&fed](int num_fed, int) { fed.push_back(num_fed); }};
-  const Heard heard = test.alone(generation);
-  EXPECT_EQ(fed, (std::vector{0, 512, 519}));
-  kernel.engine().reset_tree();
-  EXPECT_EQ(heard.tokens, kernel.engine().decode({.tokens = prompt, .max_tokens = 2}).tokens);
+  for (const auto& expected : {std::vector{0, 512, 519}, std::vector{0, 500}}) {
+    const Tokens prompt = kernel.prompt(expected.back());
+    std::vector<int> fed;
+    const Generation generation{
+        .prompt = prompt, .max_tokens = 2, .on_fed = [&fed](int num_fed, int) { fed.push_back(num_fed); }};
+    Heard heard;
+    {
+      SchedulerUnderTest test(kernel.engine(), {.context = kContext, .max_rows = 8});
+      heard = test.alone(generation);
+    }
+    EXPECT_EQ(fed, expected);
+    kernel.engine().reset_tree();
+    const DecodeRequest request{.tokens = prompt, .max_tokens = 2, .want_logits = true};
+    EXPECT_EQ(heard.tokens, kernel.engine().decode(request).tokens);
+    kernel.engine().clear_tree();
+  }
 }
 
 // Who goes while a prompt is read alone is noticed behind the step that is at work.

@@ -99,6 +99,23 @@ TEST_F(StepPaceTest, TriesAgainWhatHasBeenTooLong) {
   EXPECT_EQ(run(5, 0, 10.5), 256);
 }
 
+TEST_F(StepPaceTest, DividesRowsWhereASmallerKernelIsFasterByParts) {
+  for (const int rows : {1, 8, 9, 40, 100, 256}) EXPECT_EQ(pace_.num_parts(rows), 1) << rows;
+  pace_.took(128, 0, 20 * kMs, now_);  // as of a mixture of experts in 4 bits
+  pace_.took(128, 0, 20 * kMs, now_);
+  EXPECT_EQ(pace_.num_parts(64), 1);
+  EXPECT_EQ(pace_.num_parts(65), 2);  // of 64 rows, 5.28 ms each
+  EXPECT_EQ(pace_.num_parts(128), 2);
+  EXPECT_EQ(pace_.num_parts(129), 1);  // by 256 rows in 9.12 ms
+  pace_.took(64, 0, 9.5 * kMs, now_);
+  pace_.took(64, 0, 9.5 * kMs, now_);
+  EXPECT_EQ(pace_.num_parts(65), 3);   // of 32 rows, 4.64 ms each
+  EXPECT_EQ(pace_.num_parts(128), 1);  // four of 32 rows are no faster than one, within what steps differ
+  StepPace unknown({8, 32});
+  unknown.took(32, 0, 1, now_);
+  EXPECT_EQ(unknown.num_parts(20), 1);  // nobody knows what 8 rows take
+}
+
 TEST_F(StepPaceTest, IsTheSmallestKernelWhereNothingFits) {
   EXPECT_EQ(run(50, 0, 0), 8);
   EXPECT_EQ(run(50, 0, -5), 8);
