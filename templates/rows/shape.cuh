@@ -21,7 +21,7 @@ constexpr int kBlockRows = kPlan.block_rows();
 template <const KernelPlan& kPlan>
 constexpr float kInputScale =
     kPlan.warpgroups && !kShape<kPlan>.scales_first && kPlan.model.mixture.experts == 0 &&
-            (kPlan.model.integers.type == WeightType::kE4m3 || kPlan.model.further.type == WeightType::kE4m3)
+            kPlan.model.integers.type == WeightType::kE4m3  // beside which there are no others
         ? 0x1p64f
         : 1.0f;
 /// What sums of products with such activations are times.
