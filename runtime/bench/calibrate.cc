@@ -116,7 +116,8 @@ std::vector<KernelCalibration> calibrate(Engine& engine, int64_t pool_tokens, in
     TreeShape shape = tree_shape(library, kernel);
     TreeCosts start = result.before;
     start.item_us *= shape.item_costs;
-    shape.item_costs = 1;
+    shape.item_costs = 1;  // as tree_shape() has it of costs that have been measured
+    shape.tile_costs = 0;
     const CostFit first = fit_costs(steps, shape, facts, start);
     const KernelCosts before{.attention = start, .planned_by = start, .other_us = first.costs.other_us};
     result.before_errors = errors_of(before, steps, shape, facts);

@@ -190,7 +190,7 @@ class Scheduler {
     bool forbids = false;
     bool wants_logits = false;
     bool wants_logprobs = false;
-    int first_wanted = -1;  // rows whose choices are
+    int first_wanted = std::numeric_limits<int>::max();  // rows whose choices are
     int end_wanted = 0;
     std::vector<int32_t> stop_tokens;
     std::vector<int32_t> tokens;  // [rows], as the next three, or empty
@@ -262,7 +262,7 @@ class Scheduler {
   void note(const TreeResult& result, std::span<const Chunk> chunks);
   bool has_ended() const;
   bool decodes_beside_prompts() const;
-  bool decodes(const Sequence& sequence) const;
+  bool takes_part(const Sequence& sequence) const;
   int num_decoding() const;
 
   /// Those that arrived from the first on, to before the end.

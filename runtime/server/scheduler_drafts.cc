@@ -38,10 +38,10 @@ int Scheduler::draft() {
   const int most_rows = std::min(engine_.max_rows(), kRowsOfDrafts) / num_samples;
   for (const SequencePointer& sequence : running_) {
     // Logits would come to the host for the rows of drafts too.
-    if (decodes(*sequence) && sequence->wants_logits()) return num_steps;
+    if (sequence->decodes() && sequence->wants_logits()) return num_steps;
   }
   for (const SequencePointer& sequence : running_) {
-    if (!decodes(*sequence) || !sequence->allowed.empty()) continue;
+    if (!sequence->decodes() || !sequence->allowed.empty()) continue;
     // No more than could be kept: the step itself chooses one more.
     const int num_left = sequence->generation().max_tokens - sequence->num_generated;
     const int max_drafts = std::min({options_.num_drafts, most_rows - 1, num_left - 1});

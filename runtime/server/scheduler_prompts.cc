@@ -204,7 +204,7 @@ void Scheduler::feed_and_decode(std::span<const Chunk> chunks, bool decodes) {
     for (const Chunk& chunk : chunks.first(num_chunks))
       needed += engine_.tree().missing(*chunk.sequence->branch, chunk.num_tokens);
     for (const SequencePointer& sequence : running_) {
-      if (decodes && this->decodes(*sequence)) needed += engine_.tree().missing(*sequence->branch, 1);
+      if (decodes && sequence->decodes()) needed += engine_.tree().missing(*sequence->branch, 1);
     }
     if (cache_.make_room(needed)) return step(chunks.first(num_chunks), decodes ? 1 : 0);
   }

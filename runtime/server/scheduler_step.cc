@@ -43,7 +43,7 @@ void Scheduler::work_on_rows() {
 
 int Scheduler::num_decoding() const {
   return static_cast<int>(std::count_if(running_.begin(), running_.end(),
-                                        [&](const auto& sequence) { return decodes(*sequence); }));
+                                        [&](const auto& sequence) { return takes_part(*sequence); }));
 }
 
 /// Whether those that decode leave rows for prompts. Else these have steps by themselves, for which the others wait.
@@ -78,8 +78,8 @@ void Scheduler::decode(int max_steps) {
   part_ = kAllArrivals;
 }
 
-/// Whether it takes part in the steps of those that decode.
-bool Scheduler::decodes(const Sequence& sequence) const {
+/// Whether it decodes, and in the steps at hand.
+bool Scheduler::takes_part(const Sequence& sequence) const {
   return sequence.decodes() && sequence.arrival >= part_.first && sequence.arrival < part_.end;
 }
 
@@ -89,7 +89,7 @@ int Scheduler::reserve_steps(int max_steps) {
     if (num_decoding() == 0) return 0;
     int num_steps = max_steps;
     for (const SequencePointer& sequence : running_) {
-      if (!decodes(*sequence)) continue;
+      if (!takes_part(*sequence)) continue;
       num_steps = std::min(num_steps, sequence->generation().max_tokens - sequence->num_generated);
       if (sequence->wants_logits()) num_steps = 1;  // they come after a launch
       if (!sequence->allowed.empty() || !sequence->draft.tokens.empty()) num_steps = 1;
@@ -98,7 +98,7 @@ int Scheduler::reserve_steps(int max_steps) {
       PageNeed needed;
       for (const SequencePointer& sequence : running_) {
         const int num_tokens = std::max(steps, static_cast<int>(sequence->draft.tokens.size()));
-        if (decodes(*sequence)) needed += engine_.tree().missing(*sequence->branch, num_tokens);
+        if (takes_part(*sequence)) needed += engine_.tree().missing(*sequence->branch, num_tokens);
       }
       if (cache_.make_room(needed)) return steps;
       drop_drafts();
@@ -125,7 +125,7 @@ Scheduler::StepInput Scheduler::lay_out(std::span<const Chunk> chunks, int num_s
   for (const SequencePointer& sequence : running_) {
     if (!sequence->branch) continue;
     input.by_branch[*sequence->branch] = {.sequence = sequence.get()};
-    if (!decodes(*sequence) || num_steps == 0) {
+    if (!takes_part(*sequence) || num_steps == 0) {
       engine_.tree().draft(*sequence->branch, {});
       continue;
     }
@@ -160,8 +160,9 @@ void Scheduler::add_row(const SnapshotRow& row, StepInput& input) {
   if (!is_of_chunk && !is_drafted) sequence->first_row = rows_.size();
   const bool chooses = !is_of_chunk || is_last;
   if (chooses) {
-    input.end_wanted = static_cast<int>(rows_.size()) + 1;
-    if (input.first_wanted < 0) input.first_wanted = input.end_wanted - 1;
+    const int row = static_cast<int>(rows_.size());
+    input.first_wanted = std::min(input.first_wanted, row);
+    input.end_wanted = row + 1;
   }
   rows_.push_back(is_last ? sequence : nullptr);
   input.tokens.push_back(is_drafted ? sequence->draft.tokens[row.draft] : sequence->tokens[position]);
@@ -191,7 +192,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
        .want_logits = input.wants_logits,
        .want_logprobs = input.wants_logprobs,
        .skips_choice = !input.chooses && !input.scores,
-       .first_wanted = std::max(0, input.first_wanted),
+       .first_wanted = input.first_wanted,
        .end_wanted = input.end_wanted,
        .lone_row_alone = true,
        .interrupt = &interrupted_,

@@ -12,8 +12,7 @@ template <WeightFormat kFormat>
 requires(kFormat.type == WeightType::kE4m3) struct Gemv<kFormat> : Gemv<WeightFormat{}> {
   using Bf16 = Gemv<WeightFormat{}>;
 
-  /// x is so many times as large as it is, and codes 2^-120 times, so that their products stay in the range of floats.
-  static constexpr float kInputScale = 0x1p64f;
+  static constexpr float kInputScale = kE4m3InputScale;
   static constexpr float kSumScale = kE4m3Unit / kInputScale;
 
   /// As of bf16, to which each group is added, times its rows' scales.

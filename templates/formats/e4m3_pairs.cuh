@@ -16,6 +16,8 @@
 namespace soliton {
 
 constexpr float kE4m3Unit = 0x1p120f;  // times a code read as bf16 is its value
+/// So many times as large activations are, where codes stay as they are: products stay in the range of floats.
+constexpr float kE4m3InputScale = 0x1p64f;
 
 /// A word of two pairs, in either half: the firsts, and the seconds, as two bf16 that are 2^-120 times as large.
 SOLITON_DEVICE uint32_t first_e4m3(uint32_t word) {

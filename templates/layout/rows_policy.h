@@ -232,8 +232,9 @@ struct PlanPolicy {
   /// Sums cost more where threads finish more than one row.
   SliceCosts slices = {.sum_byte = at_rows(rows, 4, 4, 4, 4, 5)};
   /// What an item of attention takes, in the card's attention_item_us, and each of its query tiles. Measured: 3879 -> 3782 for two
-  /// rows. Of steps that feed prompts, by the timeline on an H200, an item of one tile takes 3 us beside its tokens and one of 8
-  /// tiles 7: mixed:225@31 8773 -> 8561 us, mixed:192@64 9467 -> 9326, mixed:240@16 as long, means of six runs.
+  /// rows. Of 256 rows, by the timeline on an H200, an item of one tile takes 3 us beside its tokens and one of 8 tiles 7. With
+  /// somewhat less, as it is here, mixed:225@31 8773 -> 8561 us, mixed:192@64 9467 -> 9326, mixed:240@16 as long, means of six
+  /// runs; with as much, mixed:128@128 takes longer.
   double item_weight = !warpgroups ? 3 : at_rows(rows, 1, 1, 1, 1, 6);
   double tile_weight = warpgroups ? at_rows(rows, 0, 0, 0, 0, 1) : 0;
 };

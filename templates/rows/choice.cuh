@@ -88,6 +88,7 @@ class Choice : public Finisher<kPlan> {
     const int first = context_.shares_logits() ? context_.logits_block() * kBlockRows<kPlan> : 0;
     return (row - first) * context_.logits_ctas();
   }
+
   static SOLITON_DEVICE uint64_t best_of_quarters(uint64_t best) {
     for (int mask = 1; mask < kQuarters; mask *= 2) {
       const uint64_t other = shuffle_xor(best, mask);

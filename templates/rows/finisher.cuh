@@ -40,7 +40,7 @@ class Finisher {
   }
   SOLITON_DEVICE int row() const { return context_.first_row() + row_of_block(); }
   SOLITON_DEVICE bool is_live() const { return row() < context_.params.tree.num_rows; }
-  /// The same where its logits are found.
+  /// The row whose logits this thread finds: another one where all CTAs find those of one block.
   SOLITON_DEVICE int logits_row() const {
     return context_.logits_block() * kBlockRows<kPlan> + row_of_block();
   }

@@ -115,6 +115,7 @@ TEST(TreeSpec, WorkloadsHaveTheShapesOfTheTable) {
   EXPECT_EQ(only("few-shot:1@5"), (TreeSpec{"few-shot:1@5", {{-1, 4005, {-1}}}}));
   EXPECT_EQ(only("speculative:3@10"), (TreeSpec{"speculative:3@10", {{-1, 10, {-1, -1, -1}}}}));
   EXPECT_EQ(only("prompt:3@10"), (TreeSpec{"prompt:3@10", {{-1, 10, {-1, 0, 1}}}}));
+  EXPECT_EQ(only("mixed:3@5").wanted_rows, 5);
   EXPECT_EQ(only("chain:7"), (TreeSpec{"chain:7", {{-1, 7, {-1}}}}));
   EXPECT_EQ(tokens_of(only("parallel:2@100")), (std::vector{100, 64, 64}));
   EXPECT_EQ(tokens_of(only("document-qa:2")), (std::vector{120000, 1000, 1000}));

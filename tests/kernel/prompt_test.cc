@@ -52,6 +52,7 @@ TEST_P(PromptOfBlocks, GivesTheSameBitsUnderEverySchedule) {
 TEST_P(PromptOfBlocks, ChoosesTheSameWhereFewRowsAreWanted) {
   KernelUnderTest kernel(GetParam(), kContext);
   Engine& engine = kernel.engine();
+  if (row_blocks(engine.max_prompt_rows()) == 1) GTEST_SKIP() << "a step of one block of rows";
   const int rows = engine.max_prompt_rows() - 6;
   const std::vector<int32_t> tokens = kernel.prompt(rows);
   std::vector<int32_t> chain(static_cast<size_t>(rows));
