@@ -23,12 +23,13 @@ class DigitMultiplier {
   SOLITON_DEVICE DigitMultiplier(Context<kPlan>& context, int worker)
       : context_(context), worker_(worker), digits_(context, worker) {}
 
-  /// Before the first tiles of a phase, collective of all workers: digits of its columns, or of the first of them.
-  template <class Before>
+  /// Before the first tiles of a phase, collective of all workers: digits of its columns, or of the first of them. `begin` waits for
+  /// these, `before` comes before the workers meet.
+  template <class Begin, class Before>
   SOLITON_DEVICE void bring(const MatrixPhase& phase, const TileBlock& block, uint32_t& met,
-                            const Before& before) const {
+                            const Begin& begin, const Before& before) const {
     const int slots = block.num_chunks;
-    digits_.make(phase, block, 0, Digits::fit(slots) ? slots : Digits::kHalfSlots, 0);
+    digits_.make(phase, block, 0, Digits::fit(slots) ? slots : Digits::kHalfSlots, 0, begin);
     before();
     digits_.meet(met);
   }
@@ -54,7 +55,7 @@ class DigitMultiplier {
         const int end = begin + Digits::kHalfSlots < slots ? begin + Digits::kHalfSlots : slots;
         const int place = static_cast<int>(turn % 2) * Digits::kHalfSlots;
         if (turn > 0) {
-          digits_.make(phase, block, begin, end, place);
+          digits_.make(phase, block, begin, end, place, [] {});
           digits_.meet(met);
         }
         multiply_slots(stream, phase, block, {begin, end, place}, part, sums);

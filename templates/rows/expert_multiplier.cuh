@@ -20,12 +20,15 @@ class ExpertMultiplier : public Multiplier<kPlan> {
   using Base::Base;
   using typename Base::Sums;
 
-  /// Multiplies the next `tiles` tiles of a phase whose units workers take, and hands them over.
-  SOLITON_DEVICE void multiply_units(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles) {
+  /// Multiplies the next `tiles` tiles of a phase whose units workers take, and hands them over. See UnitMultiplier::multiply().
+  template <class Begin, class Behind>
+  SOLITON_DEVICE void multiply_units(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles,
+                                     const Begin& begin, const Behind& behind) {
     this->begin_hand_over();
     with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (suits_pairs(kPlan.rows, kFormat, 0))
-        UnitMultiplier<kPlan, kFormat>(this->context_, this->worker_).multiply(stream, phase, tiles);
+        UnitMultiplier<kPlan, kFormat>(this->context_, this->worker_)
+            .multiply(stream, phase, tiles, begin, behind);
     });
     this->end_hand_over();
   }

@@ -59,26 +59,35 @@ class InputDigits {
   }
 
   /// Makes those of slots `first` to end - 1 of a block's columns, from place `place` (in slots) on: this
-  /// worker's part of them. While it makes some, the columns of the next are on their way.
-  SOLITON_DEVICE void make(const MatrixPhase& phase, const TileBlock& block, int first, int end,
-                           int place) const {
+  /// worker's part of them. While it makes some, the columns of the next are on their way. `begin` waits for the columns, once it is
+  /// known which come first.
+  template <class Begin>
+  SOLITON_DEVICE void make(const MatrixPhase& phase, const TileBlock& block, int first, int end, int place,
+                           const Begin& begin) const {
     constexpr int kSlotTasks = kSlotColumns / kTaskColumns * kRowGroups;
     const int tasks = (end - first) * kSlotTasks;
-    const auto load_task = [&](int number) {
+    const auto task_of = [&](int number) {
       Task task;
       const int group = number / kRowGroups;  // of 128 columns
       const int slot = group / (kSlotColumns / kTaskColumns);
       const int within = group % (kSlotColumns / kTaskColumns) * kTaskColumns;
       task.first_step = (place + slot) * kSlotSteps + within / kStepColumns;
       task.row_group = number % kRowGroups;
-      task.load(context_, phase, block.first_column + block.chunk(first + slot) * kSlotColumns + within);
+      task.find(context_, block.first_column + block.chunk(first + slot) * kSlotColumns + within);
       return task;
     };
+    const unsigned char* input = context_.template workspace<unsigned char>(phase.input_vector.offset);
+    Task task = task_of(worker_ < tasks ? worker_ : 0);
+    begin();
     if (worker_ >= tasks) return;
-    Task task = load_task(worker_);
+    task.load(input);
     SOLITON_NO_UNROLL
     for (int next = worker_ + kWorkers; next < tasks + kWorkers; next += kWorkers) {
-      const Task behind = next < tasks ? load_task(next) : task;
+      Task behind = task;
+      if (next < tasks) {
+        behind = task_of(next);
+        behind.load(input);
+      }
       convert(task);
       task = behind;
     }
@@ -108,13 +117,17 @@ class InputDigits {
   struct Task {
     int first_step;
     int row_group;
-    uint4 words[kRowsShape.parts][kBlocks];  // of this lane's step and row
+    int offset;                              // of this lane's step and row in the vector,
+    uint4 words[kRowsShape.parts][kBlocks];  // and what stands there
 
-    SOLITON_DEVICE void load(const Context<kPlan>& context, const MatrixPhase& phase, int column) {
+    /// It is worked out here, not where it is used.
+    SOLITON_DEVICE void find(const Context<kPlan>& context, int column) {
       const int row = row_group * 8 + context.lane % 8;
-      const int64_t offset = activation_offset(kRowsShape, 0, row, column + context.lane / 8 * kStepColumns);
-      const uint4* from = reinterpret_cast<const uint4*>(
-          context.template workspace<unsigned char>(phase.input_vector.offset) + offset);
+      offset = opaque(
+          static_cast<int>(activation_offset(kRowsShape, 0, row, column + context.lane / 8 * kStepColumns)));
+    }
+    SOLITON_DEVICE void load(const unsigned char* input) {
+      const uint4* from = reinterpret_cast<const uint4*>(input + offset);
       SOLITON_UNROLL
       for (int block = 0; block < kBlocks; ++block) {
         SOLITON_UNROLL

@@ -31,13 +31,19 @@ class UnitMultiplier {
         own_input_(context.region(RegionId::kInput) + worker * kUnitBytes + context.lane * kLaneBytes) {}
 
   /// Multiplies the next `tiles` tiles by all of the input, and puts this worker's part where those find it that finish them.
-  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles) const {
+  /// `begin` waits for the input, `behind` comes when the first of it is on its way.
+  template <class Begin, class Behind>
+  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, int tiles,
+                               const Begin& begin, const Behind& behind) const {
     int columns = page_columns(kFormat, phase.padded);
+    const UnitInput first = input_of(phase, 0, columns);
+    begin();
     SOLITON_UNROLL
-    for (int k = 0; k < kSteps; ++k) bring(input_of(phase, 0, columns), k);
+    for (int k = 0; k < kSteps; ++k) bring(first, k);
+    behind();
     SOLITON_NO_UNROLL
-    for (int begin = 0; begin < phase.padded;) {
-      const int end = begin + columns;
+    for (int column = 0; column < phase.padded;) {
+      const int end = column + columns;
       const int next_columns = end < phase.padded ? page_columns(kFormat, phase.padded - end) : 0;
       const UnitInput next = input_of(phase, end, next_columns);
       SOLITON_NO_UNROLL
@@ -46,9 +52,9 @@ class UnitMultiplier {
         Sums sums = {};
         multiply_page(stream.bytes(slot), columns, sums, next, tile == tiles - 1);
         stream.release(slot);
-        put(tile, sums, begin > 0);
+        put(tile, sums, column > 0);
       }
-      begin = end;
+      column = end;
       columns = next_columns;
     }
   }

@@ -18,13 +18,13 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
  public:
   using Base::Base, Base::kRowsShape;
 
-  /// Before the first tiles of a phase whose input becomes digits. Collective of all workers, which meet; `before` comes
-  /// before that.
-  template <class Before>
+  /// Before the first tiles of a phase whose input becomes digits. Collective of all workers, which meet. `begin` waits for the
+  /// input, `before` comes before they meet.
+  template <class Begin, class Before>
   SOLITON_DEVICE void bring_digits(const MatrixPhase& phase, const TileBlock& block, uint32_t& met,
-                                   const Before& before) const {
+                                   const Begin& begin, const Before& before) const {
     if constexpr (kRowsShape.digits > 0)
-      DigitMultiplier<kPlan>(context_, worker_).bring(phase, block, met, before);
+      DigitMultiplier<kPlan>(context_, worker_).bring(phase, block, met, begin, before);
   }
 
   /// Tiles of a block.

@@ -45,7 +45,7 @@ class Worker {
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& /*next*/) {
     const bool awaits = awaits_pairs(kPlan) && expert_axis<kPlan>(at.phase) == ExpertAxis::kColumns;
-    begin_phase(awaits);
+    begin_phase(awaits || begins_late(at.phase));
     if constexpr (kGroups<kPlan>) {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
         multiplier_.multiply_groups(stream_, at, met_);
@@ -65,7 +65,7 @@ class Worker {
     }
     const TileRun run = context_.tiles(at.phase);
     const bool has_factors = kPairs<kPlan> && expert_axis<kPlan>(at.phase) == ExpertAxis::kRows;
-    epilogue_.begin(at, run, !kShape<kPlan>.warpgroups && !has_factors);
+    epilogue_.begin(at, run, !kShape<kPlan>.warpgroups && !has_factors && !begins_late(at.phase));
     if constexpr (kPairs<kPlan>) {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
         pairs_.multiply(stream_, at.phase, run);
@@ -147,6 +147,11 @@ class Worker {
     return kPlan.warpgroups ? static_cast<int>(shuffle(worker, 0)) : worker;
   }
 
+  /// Do workers bring a phase's input themselves? Then they wait for it once they know what they want of it.
+  static SOLITON_DEVICE bool begins_late(const MatrixPhase& phase) {
+    return expert_axis<kPlan>(phase) == ExpertAxis::kNone &&
+           (takes_units<kPlan>(phase) || takes_digits<kPlan>(phase));
+  }
   /// `awaits`: does the phase await its input word by word? Then what the input loader says comes too late to be waited for before,
   /// but has to be: a parity tells no more than two phases apart.
   SOLITON_DEVICE void begin_phase(bool awaits = false) {
@@ -174,6 +179,7 @@ class Worker {
   SOLITON_DEVICE void multiply_tiles(const MatrixInstance& at, const TileRun& run) {
     constexpr int kHanded = kHandedTiles<kPlan>;
     constexpr int kAtOnce = kTilesAtOnce<kPlan>;
+    if (begins_late(at.phase) && run.count == 0) wait_begun();
     int tiles = 0;
     SOLITON_NO_UNROLL
     for (int first = 0; first < run.count; first += kMixes<kPlan> ? tiles : kAtOnce) {
@@ -189,7 +195,16 @@ class Worker {
       if constexpr (kTakesUnits<kPlan>) {
         static_assert(kHanded == kAtOnce, "the code that finishes tiles stands there once");
         if (takes_units<kPlan>(at.phase)) {
-          multiplier_.multiply_units(stream_, at.phase, tiles);
+          const bool is_first = first == 0;
+          multiplier_.multiply_units(
+              stream_, at.phase, tiles,
+              [&] {
+                if (is_first) wait_begun();
+              },
+              [&] {
+                if (is_first && at.phase.input == InputKind::kNormed)
+                  epilogue_.put_factors(epilogue_.load_squares(), Epilogue<kPlan>::norms_input(at.phase));
+              });
         } else {
           typename Multiplier<kPlan>::Sums sums = {};
           multiply(sums);
@@ -223,10 +238,16 @@ class Worker {
     if (takes_digits<kPlan>(at.phase)) {
       const bool finds_factors = at.phase.input == InputKind::kNormed && context_.tiles(at.phase).count > 0;
       typename Epilogue<kPlan>::Squares squares;
-      if (finds_factors) squares = epilogue_.load_squares(context_.block_of(at.phase) * kBlockRows<kPlan>);
-      multiplier_.bring_digits(at.phase, block(), met_, [&] {
-        if (finds_factors) epilogue_.put_factors(squares, Epilogue<kPlan>::norms_input(at.phase));
-      });
+      multiplier_.bring_digits(
+          at.phase, block(), met_,
+          [&] {
+            wait_begun();
+            if (finds_factors)
+              squares = epilogue_.load_squares(context_.block_of(at.phase) * kBlockRows<kPlan>);
+          },
+          [&] {
+            if (finds_factors) epilogue_.put_factors(squares, Epilogue<kPlan>::norms_input(at.phase));
+          });
     } else if (at.phase.input == InputKind::kNormed) {
       if (context_.tiles(at.phase).count > 0) {
         const int first_row = context_.block_of(at.phase) * kBlockRows<kPlan>;
