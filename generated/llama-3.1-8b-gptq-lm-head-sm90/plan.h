@@ -193,7 +193,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 8, .slot_bytes = 16896, .window = 3, .waiting_window = 3, .kv_window = 3,
   .prefetch_pages = 0,
   .residual_tiles = 2, .num_norms = 65,
-  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
   .squares = Vectors::kSquares,

@@ -177,7 +177,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 16,
   .residual_tiles = 1, .num_norms = 33,
-  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 4, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
   .counter_offset = 569600, .counter_bytes = 256, .workspace_bytes = 569856,

@@ -172,13 +172,13 @@ constexpr KernelPlan kDecodeNumbers{
 };
 
 constexpr Vector kDecodeRows8Vectors[] = {  // in the workspace
-  {.offset = 0, .elements = 49152, .signatures = 0},  // qkv
-  {.offset = 196608, .elements = 24576, .signatures = 0},  // heads
-  {.offset = 294912, .elements = 24576, .signatures = 0},  // post_attention
-  {.offset = 393216, .elements = 65536, .signatures = 0},  // ffn
-  {.offset = 655360, .elements = 24576, .signatures = 0},  // hidden
-  {.offset = 753664, .elements = 2050, .signatures = 0},  // candidates
-  {.offset = 762112, .elements = 2048, .signatures = 0},  // squares
+  {.offset = 0, .elements = 40960, .signatures = 0},  // qkv
+  {.offset = 163840, .elements = 24576, .signatures = 0},  // heads
+  {.offset = 262144, .elements = 24576, .signatures = 0},  // post_attention
+  {.offset = 360448, .elements = 65536, .signatures = 0},  // ffn
+  {.offset = 622592, .elements = 24576, .signatures = 0},  // hidden
+  {.offset = 720896, .elements = 2050, .signatures = 0},  // candidates
+  {.offset = 729344, .elements = 2048, .signatures = 0},  // squares
 };
 constexpr KernelPlan kDecodeRows8Numbers{
   .model = kModelShape,
@@ -189,22 +189,22 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 3,
   .prefetch_pages = 16,
   .residual_tiles = 2, .num_norms = 57,
-  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 3, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
-  .counter_offset = 770304, .counter_bytes = 256, .workspace_bytes = 770560,
+  .counter_offset = 737536, .counter_bytes = 256, .workspace_bytes = 737792,
   .num_regions = 10,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
     {"input", 163840, 32768},
-    {"tiles", 196608, 25088},
-    {"residual", 221696, 1024},
-    {"factors", 222720, 32},
-    {"held", 222752, 2624},
-    {"decision", 225376, 32},
-    {"experts", 225408, 0},
-    {"status", 225408, 320},
-    {"barriers", 225728, 488},
+    {"tiles", 196608, 20480},
+    {"residual", 217088, 1024},
+    {"factors", 218112, 32},
+    {"held", 218144, 2624},
+    {"decision", 220768, 32},
+    {"experts", 220800, 0},
+    {"status", 220800, 320},
+    {"barriers", 221120, 488},
   },
   .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -219,7 +219,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 8, .slot_bytes = 16896, .window = 3, .waiting_window = 3, .kv_window = 3,
   .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 97,
-  .input_buffers = 3, .max_query_tiles = 4, .warp_dims = 128,
+  .input_buffers = 3, .max_query_tiles = 8, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
   .counter_offset = 1327360, .counter_bytes = 384, .workspace_bytes = 1327872,

@@ -173,7 +173,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 10, .slot_bytes = 16384, .window = 3, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 0,
   .residual_tiles = 6, .num_norms = 9,
-  .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
   .squares = Vectors::kSquares,
   .counter_offset = 66048, .counter_bytes = 384, .workspace_bytes = 66560,

@@ -167,7 +167,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .ring_slots = 8, .slot_bytes = 18432, .window = 3, .waiting_window = 3, .kv_window = 6,
   .prefetch_pages = 0,
   .residual_tiles = 1, .num_norms = 13,
-  .input_buffers = 2, .max_query_tiles = 1, .warp_dims = 128,
+  .input_buffers = 2, .max_query_tiles = 2, .warp_dims = 128,
   .shares_registers = true,
   .warpgroups = true,
   .squares = Vectors::kSquares,

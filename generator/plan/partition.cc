@@ -186,7 +186,8 @@ int most_query_tiles(const Plan& plan) {
 /// Query tiles that an item cannot do with fewer of: it begins anywhere in its first tile, and holds all heads of a row.
 int least_query_tiles(const Plan& plan) {
   const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
-  return std::min(plan.qkv_layout().query_tiles(), ceil_divide(group - 1, kQueryRows) + 1);
+  return std::min(plan.qkv_layout().query_tiles(),
+                  ceil_divide(group - 1, plan.qkv_layout().tile_queries()) + 1);
 }
 
 /// Fewer where code needs more registers (before compute capability 9.0), or where shared memory is short: warps hand

@@ -90,12 +90,18 @@ int64_t new_token_bytes(const ModelFacts& facts) {
   return facts.kv_bits == 8 ? 2 : facts.kv_bits / 8;
 }
 
+/// Query heads of a tile of 16 rows: of two parts half as many, unless a KV head's are more than 64.
+int tile_queries(const Plan& plan) {
+  const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
+  return plan.shape().parts == 2 && plan.rows * group <= 64 ? 8 : 16;
+}
+
 /// q, k and v of all rows, as attention reads them: of a card's heads.
 int64_t qkv_bytes(const Plan& plan) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.shape().parts;
   const int group = facts.num_heads / facts.num_kv_heads;
-  const int64_t queries = 2ll * parts * round_up(plan.rows * group, kQueryRows) * facts.head_dim;
+  const int64_t queries = 2ll * parts * round_up(plan.rows * group, tile_queries(plan)) * facts.head_dim;
   const int64_t tail = 2ll * new_token_bytes(facts) * round_up(plan.rows, kTailTokens) * facts.head_dim;
   return ceil_divide(facts.num_kv_heads, plan.num_cards) * (queries + tail);
 }
@@ -273,7 +279,7 @@ void check_squares(const Plan& plan, Report& report) {
 void check_item(const Plan& plan, Report& report) {
   const ModelFacts& facts = plan.facts;
   const int parts = plan.shape().parts;
-  const int64_t tile = 2ll * parts * kQueryRows * facts.head_dim;
+  const int64_t tile = 2ll * parts * tile_queries(plan) * facts.head_dim;
   const int64_t tail = 2ll * new_token_bytes(facts) * round_up(plan.rows, kTailTokens) * facts.head_dim;
   const bool streams = PlannedKernel(plan)->streams_new_tokens();
   const int64_t needed = plan.max_query_tiles * tile + (streams ? 0 : tail);
@@ -306,12 +312,13 @@ void check_attention(const Plan& plan, Report& report) {
                   plan.ring_slots);
   }
   const int group = facts.num_heads / facts.num_kv_heads;
-  if (plan.max_query_tiles * kQueryRows < group + kQueryRows - 1 &&
-      plan.max_query_tiles * kQueryRows < plan.rows * group) {
+  const int queries = tile_queries(plan);
+  if (plan.max_query_tiles * queries < group + queries - 1 &&
+      plan.max_query_tiles * queries < plan.rows * group) {
     report.refuse(Rule::kNumberOutOfRange, "query tiles: expected enough for the {} heads of a row, got {}",
                   group, plan.max_query_tiles);
   }
-  const int all_tiles = ceil_divide(plan.rows * group, kQueryRows);
+  const int all_tiles = ceil_divide(plan.rows * group, queries);
   if (plan.max_query_tiles > all_tiles) {
     report.refuse(Rule::kNumberOutOfRange, "query tiles: expected at most {}, all of a KV head, got {}",
                   all_tiles, plan.max_query_tiles);

@@ -7,7 +7,7 @@
 
 namespace soliton {
 
-constexpr int kQueryRows = 16;  // query heads in one tile of attention: the m of the mma
+constexpr int kQueryRows = 16;  // rows of a tile of queries: the m of the mma
 
 /// Parts of query tiles that workers hand to others at once.
 constexpr int kPartPlaces = 4;
@@ -116,16 +116,26 @@ SOLITON_HOST_DEVICE constexpr int tail_tokens(int rows) {
   return round_up(rows, kTailTokens);
 }
 
-/// What the qkv phase writes: the queries of each KV head in tiles of 16, in the order of a key page (query
+/// Queries of a KV head up to which both parts of a query are rows of one tile: as many tiles then as there are workers.
+constexpr int kMostStackedQueries = 8 * (kQueryRows / 2);
+
+/// What the qkv phase writes: the queries of each KV head in tiles of 16 rows, in the order of a key page (query
 /// head h of row r is number r * group + h); then of each KV head the step's keys and its values, in the
-/// order of a KV page. All f16; queries in `shape.parts` parts, tile by tile.
+/// order of a KV page. All f16. Of two parts of few queries a tile has 8, whose low parts are the rows behind them; else queries are
+/// in `shape.parts` parts, tile by tile.
 struct QkvLayout {
   RowsShape shape;
   KvShape kv;
   int group = 0;  // query heads of a KV head
 
+  SOLITON_HOST_DEVICE constexpr bool stacks_parts() const {
+    return shape.parts == 2 && shape.step_rows() * group <= kMostStackedQueries;
+  }
+  SOLITON_HOST_DEVICE constexpr int tile_queries() const {
+    return stacks_parts() ? kQueryRows / 2 : kQueryRows;
+  }
   SOLITON_HOST_DEVICE constexpr int query_tiles() const {  // of a KV head
-    return ceil_divide(shape.step_rows() * group, kQueryRows);
+    return ceil_divide(shape.step_rows() * group, tile_queries());
   }
   SOLITON_HOST_DEVICE constexpr int query_tile_bytes() const {  // of all parts
     return query_tile().tile_bytes();
@@ -134,9 +144,10 @@ struct QkvLayout {
     return tail_tokens(shape.step_rows()) / kTailTokens * kv.tile_bytes();
   }
   SOLITON_HOST_DEVICE constexpr int64_t query_offset(int kv_head, int query, int dim, int part) const {
-    const int tile = kv_head * query_tiles() + query / kQueryRows;
+    const int tile = kv_head * query_tiles() + query / tile_queries();
+    const int row = query % tile_queries() + (stacks_parts() ? part * tile_queries() : 0);
     return static_cast<int64_t>(tile) * query_tile_bytes() +
-           query_tile().key_offset(query % kQueryRows, dim, part);
+           query_tile().key_offset(row, dim, stacks_parts() ? 0 : part);
   }
   SOLITON_HOST_DEVICE constexpr int64_t keys_offset(int kv_head) const {
     return static_cast<int64_t>(kv.num_kv_heads) * query_tiles() * query_tile_bytes() +
@@ -149,7 +160,7 @@ struct QkvLayout {
 
  private:
   SOLITON_HOST_DEVICE constexpr KvShape query_tile() const {
-    return {.head_dim = kv.head_dim, .parts = shape.parts};
+    return {.head_dim = kv.head_dim, .parts = stacks_parts() ? 1 : shape.parts};
   }
 };
 

@@ -240,7 +240,8 @@ struct KernelPlan {
   }
   /// A part of a query tile, or of its share, that one warp hands to another: accumulators, and maximum and sum of each query.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
-    return model.head_dim / dim_shares() / 8 * kWarpLanes * 16 + kQueryRows * 8;
+    const int queries = qkv_layout().tile_queries();
+    return model.head_dim / dim_shares() / 8 * kWarpLanes * queries + queries * 8;
   }
   /// Warps among which the output dims of a query tile are shared; each computes all of its scores.
   SOLITON_HOST_DEVICE constexpr int dim_shares() const { return ceil_divide(model.head_dim, warp_dims); }

@@ -16,7 +16,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 28;
+constexpr uint32_t kLibraryAbi = 29;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.
@@ -62,7 +62,7 @@ struct Descriptor {
   int32_t threads_per_cta;
   int32_t shared_bytes;
   int32_t rows;             // of activations in a step
-  int32_t max_query_tiles;  // several rows: of 16 query heads, that an attention item may touch at most;
+  int32_t max_query_tiles;  // several rows: tiles that an attention item may touch at most;
   int32_t resident_tokens;  // and tokens of an item that touches more than streamed_query_tiles()
   int64_t workspace_bytes;  // all zeros before a launch, but for
   MissingRanges missing;    // these, which are kMissingByte

@@ -27,7 +27,7 @@ class Attention {
  public:
   SOLITON_DEVICE Attention(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
-  /// The items of this CTA: their partial results. `begin` waits for the phase to begin.
+  /// The items of this CTA: their partial results. `begin` waits for the phase to begin, and is called once.
   template <class Begin>
   SOLITON_DEVICE void attend(PageStream<kPlan>& stream, int layer, const Begin& begin);
 
@@ -89,7 +89,9 @@ class Attention {
 
   SOLITON_DEVICE PackedRole look_at(int first, Phase& phase) const;
   SOLITON_DEVICE void pass(PageStream<kPlan>& stream, const Role& role);
-  SOLITON_DEVICE void take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase, int index);
+  template <class Begin>
+  SOLITON_DEVICE void take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase, int index,
+                                const Begin& begin);
   /// How often the pages of an item go by is more than once if not all query tiles find a worker at once.
   struct Pass {
     bool is_first;  // pages have to be waited for
@@ -160,7 +162,11 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
   const int end = context_.end_item();
   int first = context_.first_item();
   PackedRole packed = look_at(first, phase);  // a lane's item
-  begin();
+  bool has_begun = false;
+  const auto begin_once = [&] {
+    if (!has_begun) begin();
+    has_begun = true;
+  };
   SOLITON_NO_UNROLL
   for (int i = first; i < end; ++i) {
     if (i - first == kWarpLanes) {
@@ -174,8 +180,9 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
     // A worker further ahead of another would be two phases off its parity.
     if (items_ >= kItemSlots) wait_item(items_ - kItemSlots);
     if (role.is_own) {
-      take_part(stream, role, phase, i);
+      take_part(stream, role, phase, i, begin_once);
     } else {
+      begin_once();
       pass(stream, role);
     }
     if (kPolicy.divides_tokens && role.parts > 1) {
@@ -186,6 +193,7 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
     ++items_;
     ++phase.unmerged;
   }
+  begin_once();
 }
 
 /// Of an item that other workers do.
@@ -196,13 +204,11 @@ SOLITON_DEVICE void Attention<kPlan>::pass(PageStream<kPlan>& stream, const Role
 }
 
 template <const KernelPlan& kPlan>
+template <class Begin>
 SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const Role& role, Phase& phase,
-                                                int index) {
+                                                int index, const Begin& begin) {
   // Do all query tiles find a worker at once? Else the pages stay where they are, and are passed again.
   constexpr bool kOnePass = kPlan.max_query_tiles * State::kShares <= kWorkers;
-  context_.wait(context_.barrier(BarrierId::kQueryFull, items_ % kItemSlots), items_ / kItemSlots & 1,
-                WaitKind::kQueryFull, items_);
-  warp_sync();
   const int page_units = role.pages * kPageUnits;
   const int whole_units = kTogether ? role.whole * kPageUnits : 0;
   const int first_slot = stream.next();
@@ -213,29 +219,48 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     const bool works = (kOnePass && !kTogether) || share < role.shares;
     const int query_tile = share / State::kShares;
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
-                share % State::kShares, context_.lane);
+                share % State::kShares);
     const int own_tile = works ? query_tile : 0;
+    // Which tokens they see follows from the step alone: it is known by the time that they have come.
+    bool has_queries = false;
+    const auto wait_queries = [&] {
+      if (has_queries) return;
+      has_queries = true;
+      begin();
+      context_.wait(context_.barrier(BarrierId::kQueryFull, items_ % kItemSlots), items_ / kItemSlots & 1,
+                    WaitKind::kQueryFull, items_);
+      warp_sync();
+      state.hold_queries(context_.lane);
+    };
     Queries queries = {phase.variant, index, own_tile, hidden_tokens(phase.variant, index, own_tile),
                        places_of(phase.variant, index, own_tile)};
     int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
     int slot = first_slot;
     if constexpr (kTogether) {
       const bool group_works = share / kGroupWarps * kGroupWarps < role.shares;
-      if (role.whole + role.new_pages > 0)
+      if (role.whole + role.new_pages > 0) {
+        wait_queries();
         slot = add_pages(stream, role, {first == 0, is_last}, group_works, slot, queries, state);
+      }
       // Once more: whole pages keep no more of it than their scores want.
       if constexpr (State::kPlaced) queries.places = places_of(phase.variant, opaque(index), own_tile);
     }
     SOLITON_NO_UNROLL
     for (int unit = whole_units; !kAllTogether && unit < role.units; ++unit) {
       const bool in_page = unit < page_units;
+      const bool is_own = unit == next;
+      typename State::Tokens tokens = {};
+      if (is_own) {
+        next += role.parts;
+        tokens = tokens_of(queries, query_tile, role, unit, slot);
+      }
       if (in_page && unit % kPageUnits == 0 && first == 0) {
+        begin();  // before that a slot may be two phases off its parity
         SOLITON_UNROLL
         for (int i = 0; i < 2 * kSlots; ++i) stream.wait();
       }
-      if (unit == next) {
-        next += role.parts;
-        const typename State::Tokens tokens = tokens_of(queries, query_tile, role, unit, slot);
+      if (is_own) {
+        wait_queries();
         const auto position = [&](int t, int i) {
           const int first = State::kPlaced ? tokens.first_key[t] : 0;
           const int token = State::token(context_.lane, i);
@@ -251,7 +276,9 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
         slot = behind(slot, 2 * kSlots);
       }
     }
+    state.end_tokens();
     if (kPolicy.divides_tokens && role.parts > 1 && works) {
+      wait_queries();
       // The parts of the item before have been read.
       if (phase.unmerged < kItemSlots) wait_item(items_ - phase.unmerged);
       merge_parts(state, role);

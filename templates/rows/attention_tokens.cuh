@@ -78,10 +78,10 @@ SOLITON_DEVICE typename QueryState<kPlan>::Places Attention<kPlan>::places_of(co
     constexpr int kGroup = kPlan.model.group();
     TreeItem item = context_.item(index);
     context_.limit_to_seen(item, index, variant);
-    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kTileQueries<kPlan> + context_.lane / 4;
     places.first_key = item.first_position;
     SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < State::kQueries; ++h) {
       const int of_head = 8 % kGroup == 0 ? query : query + 8 * h;  // the same: a register
       places.head[h] = context_.head_of_model(item.kv_head * kGroup + of_head % kGroup);
       places.query[h] = context_.position(row_of(query + 8 * h)) - places.first_key;
@@ -114,11 +114,14 @@ SOLITON_DEVICE int Attention<kPlan>::hidden_tokens(const Variant<kPlan>& variant
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE typename QueryState<kPlan>::FirstSeen Attention<kPlan>::first_seen_of(
     const Variant<kPlan>& variant, const TreeItem& item, int query_tile) const {
-  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+  const int query = (query_tiles<kPlan>(item).first + query_tile) * kTileQueries<kPlan> + context_.lane / 4;
   const auto first_of = [&](int query) {
     return variant.first_key(context_.position(row_of(query))) - item.first_position;
   };
-  return {first_of(query), first_of(query + 8)};
+  FirstSeen first;
+  SOLITON_UNROLL
+  for (int h = 0; h < State::kQueries; ++h) first.of_query[h] = first_of(query + 8 * h);
+  return first;
 }
 
 /// Of a page of the item's new tokens, of each tile eight bits.
@@ -164,14 +167,14 @@ SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_cached(const Queries& queries,
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE uint32_t Attention<kPlan>::seen_of_fresh(const Variant<kPlan>& variant, const TreeItem& item,
                                                         int query_tile, int base) const {
-  const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + context_.lane / 4;
+  const int query = (query_tiles<kPlan>(item).first + query_tile) * kTileQueries<kPlan> + context_.lane / 4;
   uint32_t seen = 0;
   SOLITON_UNROLL
   for (int i = 0; i < 4; ++i) {
     const int row = base + State::token(context_.lane, i);
     const int end = row >= item.first_new && row < item.end_new ? context_.seen_end(row) : 0;
     SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < State::kQueries; ++h) {
       const int of_query = row_of(query + 8 * h);
       const bool in_window =
           !Variant<kPlan>::kHidesKeys ||

@@ -37,7 +37,7 @@ SOLITON_DEVICE void QueryState<kPlan>::add_bytes(const unsigned char* shared, co
     for (int n = 0; n < 2; ++n) {
       const float2 powers = powers_of<kKv>(shared + tokens.values[t], lane % 4 * 2 + n * 8);
       SOLITON_UNROLL
-      for (int i = 0; i < 4; ++i) scores[t][n][i] *= i % 2 == 0 ? powers.x : powers.y;
+      for (int i = 0; i < 2 * kQueries; ++i) scores[t][n][i] *= i % 2 == 0 ? powers.x : powers.y;
     }
   }
   uint4 weights[kTogether][kParts];

@@ -75,8 +75,14 @@ class InputLoader {
 
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
-    begin_phase(kPlan.model.head_norm ? Writers::kCard : Writers::kAll);
-    if (context_.leads()) barrier_arrive(&context_.barrier(BarrierId::kAttending));
+    open_phase();
+    bool has_begun = false;  // where the first item lies is known before
+    const auto begin_once = [&] {
+      if (has_begun) return;
+      has_begun = true;
+      wait_for_all(kPlan.model.head_norm ? Writers::kCard : Writers::kAll);
+      if (context_.leads()) barrier_arrive(&context_.barrier(BarrierId::kAttending));
+    };
     constexpr QkvLayout kLayout = kQkv<kPlan>;
     constexpr int kTailTileBytes = kLayout.kv.tile_bytes();
     constexpr Vector kInput = kPlan.vector(kPlan.phases[kPhase].reads);
@@ -95,8 +101,10 @@ class InputLoader {
       Barrier* full = &context_.barrier(BarrierId::kQueryFull, items_ % kItemSlots);
       copies_.begin(full, parts.bytes());
       ++items_;
-      const int64_t first_query = kLayout.query_offset(item.kv_head, parts.queries.first * kQueryRows, 0, 0);
+      const int64_t first_query =
+          kLayout.query_offset(item.kv_head, parts.queries.first * kTileQueries<kPlan>, 0, 0);
       const int keys = place + parts.query_bytes();
+      begin_once();
       copies_.vector(context_.shared + place, input + first_query, parts.query_bytes(), full);
       if (parts.tail_bytes() > 0) {
         const int64_t first_tail = parts.tail.first * kTailTileBytes;
@@ -107,6 +115,7 @@ class InputLoader {
       }
       copies_.end(full);
     }
+    begin_once();
     context_.end_phase();
   }
 
@@ -124,8 +133,14 @@ class InputLoader {
 
   /// Ends the phase before for this CTA; waits until all CTAs have ended it, or this card's.
   SOLITON_DEVICE void begin_phase(Writers writers = Writers::kAll) {
+    open_phase();
+    wait_for_all(writers);
+  }
+  SOLITON_DEVICE void open_phase() {
     context_.begin_phase();
     copies_.announce();
+  }
+  SOLITON_DEVICE void wait_for_all(Writers writers) {
     if (context_.leads())
       wait_for_writers(kPlan.num_cards > 1 || writers == Writers::kNone ? writers : Writers::kAll);
     InputCopies::any(false);  // the leading lane has waited
@@ -149,9 +164,9 @@ class InputLoader {
         if (seen >= target) break;
         spin.go_on(context_.site(WaitKind::kCounter, word, target, seen));
       }
-      if constexpr (InputCopies::kBulk) fence_async_global();
     }
     barrier_arrive(&context_.barrier(BarrierId::kBegun));
+    if constexpr (InputCopies::kBulk) fence_async_global();  // for copies of what workers read without one
   }
   /// The first item of the phase that may not have been ended yet, and where those before it lie.
   struct Oldest {

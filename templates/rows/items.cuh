@@ -3,7 +3,7 @@
 //
 //   region input:  | item 0                                          | item 1 ... | lent_bytes() |
 //                  | query tiles | keys of new tokens | their values |
-//                  |  16 queries |     16 tokens a tile              |
+//                  |   16 rows   |     16 tokens a tile              |
 //
 // New tokens may come through the ring instead (KernelPlan::streams_new_tokens()): 64 of the step's rows are a page, which
 // follows on the item's pages of the cache.
@@ -15,6 +15,10 @@
 
 namespace soliton::rows {
 
+/// Queries of a tile.
+template <const KernelPlan& kPlan>
+constexpr int kTileQueries = kQkv<kPlan>.tile_queries();
+
 /// Query tiles of an item: those that hold a query of its rows.
 struct QueryTiles {
   int first;
@@ -22,8 +26,8 @@ struct QueryTiles {
 };
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE QueryTiles query_tiles(const TreeItem& item) {
-  const int first = item.first_row * kPlan.model.group() / kQueryRows;
-  return {first, ceil_divide(item.end_row * kPlan.model.group(), kQueryRows) - first};
+  const int first = item.first_row * kPlan.model.group() / kTileQueries<kPlan>;
+  return {first, ceil_divide(item.end_row * kPlan.model.group(), kTileQueries<kPlan>) - first};
 }
 
 /// Tiles of new tokens that an item takes, or pages of them.

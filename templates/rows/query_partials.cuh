@@ -10,28 +10,27 @@ namespace soliton::rows {
 /// Hands all of it to another warp's take_part(): outputs as lanes have them, then maximum and sum of each query.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void QueryState<kPlan>::give_part(float4* part, int lane) const {
-  float2* const queries = reinterpret_cast<float2*>(part + 2 * kOutputSteps * kWarpLanes) + lane / 4;
+  float2* const queries = reinterpret_cast<float2*>(part + kPartWords * kWarpLanes) + lane / 4;
   SOLITON_UNROLL
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < kQueries; ++h) {
     float sum = sum_[h];
     for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
     if (lane % 4 == 0) store_shared(queries + 8 * h, make_float2(maximum_[h], sum));
   }
   SOLITON_UNROLL
-  for (int i = 0; i < 2 * kOutputSteps; ++i) {
-    store_shared(part + i * kWarpLanes + lane,
-                 make_float4(output_[i][0], output_[i][1], output_[i][2], output_[i][3]));
+  for (int i = 0; i < kPartWords; ++i) {
+    const auto output = [&](int k) { return output_of_word(i, k); };
+    store_shared(part + i * kWarpLanes + lane, make_float4(output(0), output(1), output(2), output(3)));
   }
 }
 
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void QueryState<kPlan>::take_part(const float4* part, int lane) {
-  const float2* const queries =
-      reinterpret_cast<const float2*>(part + 2 * kOutputSteps * kWarpLanes) + lane / 4;
-  float own[2];
-  float others[2];
+  const float2* const queries = reinterpret_cast<const float2*>(part + kPartWords * kWarpLanes) + lane / 4;
+  float own[kQueries];
+  float others[kQueries];
   SOLITON_UNROLL
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < kQueries; ++h) {
     const float2 other = load_shared(queries + 8 * h);
     const float maximum = other.x > maximum_[h] ? other.x : maximum_[h];
     const float base = maximum == -INFINITY ? 0.0f : maximum;
@@ -41,13 +40,17 @@ SOLITON_DEVICE void QueryState<kPlan>::take_part(const float4* part, int lane) {
     sum_[h] = sum_[h] * own[h] + (lane % 4 == 0 ? other.y * others[h] : 0.0f);  // lanes have parts of a sum
   }
   SOLITON_UNROLL
-  for (int i = 0; i < 2 * kOutputSteps; ++i) {
+  for (int i = 0; i < kPartWords; ++i) {
     if (i % 2 == 0) warp_sync();  // loads do not move up over it: registers are few
     const float4 v = load_shared(part + i * kWarpLanes + lane);
-    output_[i][0] = output_[i][0] * own[0] + v.x * others[0];
-    output_[i][1] = output_[i][1] * own[0] + v.y * others[0];
-    output_[i][2] = output_[i][2] * own[1] + v.z * others[1];
-    output_[i][3] = output_[i][3] * own[1] + v.w * others[1];
+    const auto add = [&](int k, float other) {
+      float& output = output_of_word(i, k);
+      output = output * own[k / 2 % kQueries] + other * others[k / 2 % kQueries];
+    };
+    add(0, v.x);
+    add(1, v.y);
+    add(2, v.z);
+    add(3, v.w);
   }
 }
 
@@ -57,10 +60,10 @@ SOLITON_DEVICE void QueryState<kPlan>::write(const TreeItem& item, int query_til
                                              int lane) {
   constexpr int kHeads = kPlan.model.group();
   SOLITON_UNROLL
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < kQueries; ++h) {
     float sum = sum_[h];
     for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
-    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kTileQueries<kPlan> + lane / 4 + 8 * h;
     const int row = query / kHeads;
     const int head = query % kHeads;
     if (row < item.first_row || row >= item.end_row) continue;
@@ -103,10 +106,10 @@ SOLITON_DEVICE void QueryState<kPlan>::write_last(const Context<kPlan>& context,
   unsigned char* heads = context.template workspace<unsigned char>(kPlan.heads_out().offset);
   const int lane = context.lane;
   SOLITON_UNROLL
-  for (int h = 0; h < 2; ++h) {
+  for (int h = 0; h < kQueries; ++h) {
     float sum = sum_[h];
     for (int mask = 1; mask < 4; mask *= 2) sum += shuffle_xor(sum, mask);
-    const int query = (query_tiles<kPlan>(item).first + query_tile) * kQueryRows + lane / 4 + 8 * h;
+    const int query = (query_tiles<kPlan>(item).first + query_tile) * kTileQueries<kPlan> + lane / 4 + 8 * h;
     const int row = query / kHeads;
     if (row < item.first_row || row >= item.end_row) continue;
     const float scale = quotient<kPlan>(1.0f, sum) * kInputScale<kPlan>;

@@ -1,7 +1,8 @@
 // A tile of queries on its way through the tokens of an item of attention.
 //
-// Queries of a KV head are packed into tiles of 16, whatever row and head they belong to; a warp takes one
-// tile at a time. scores = q k^T, rows are queries, columns are tokens; probabilities turn from accumulators
+// Queries of a KV head are packed into tiles of 16 rows, whatever row and head they belong to; a warp takes one
+// tile at a time. Of queries in two parts a tile has 8, and the low parts behind them: a product has the scores of both parts, which
+// are added up, and weights come back as their parts, so that outputs are too. scores = q k^T, rows are queries, columns are tokens; probabilities turn from accumulators
 // into the operand of output = p v without leaving their lane. Keys and values lie in pages in core matrices
 // (layout/page.h): four of them are the two B operands of 16 tokens, or dims. Softmax is online, in base 2.
 //
@@ -17,12 +18,14 @@ namespace soliton::rows {
 
 /// A tile of queries on its way through tokens, and a share of its output dims: registers hold no more than
 /// warp_dims of the plan. Lane 4 g + j holds scores of tokens 2 j and 2 j + 1 and outputs of dims 8 n + 2 j and the next, of
-/// queries g and g + 8.
+/// queries g and g + 8, or of both parts of query g.
 template <const KernelPlan& kPlan>
 class QueryState {
  public:
   static constexpr int kHeadDim = kPlan.model.head_dim;
-  static constexpr int kParts = kShape<kPlan>.parts;
+  static constexpr bool kStacked = kQkv<kPlan>.stacks_parts();
+  static constexpr int kParts = kStacked ? 1 : kShape<kPlan>.parts;  // tiles of a tile's queries
+  static constexpr int kQueries = kStacked ? 1 : 2;                  // of a lane
   static constexpr int kSteps = kHeadDim / kMmaColumns;
   static constexpr int kShares = kPlan.dim_shares();
   static constexpr int kOutputSteps = kSteps / kShares;
@@ -30,13 +33,19 @@ class QueryState {
   static constexpr int kKvParts = kKv.parts;
   /// Do registers hold the queries too?
   static constexpr int kHeld =
-      kParts == 1 && kSteps <= 8 && kShape<kPlan>.holds_queries && kPlan.shares_registers ? kSteps : 0;
+      kShape<kPlan>.parts == 1 && kSteps <= 8 && kShape<kPlan>.holds_queries && kPlan.shares_registers
+          ? kSteps
+          : 0;
   static constexpr int kQuerySets = kSteps % 2 == 0 ? kShape<kPlan>.query_sets : 1;
   static constexpr int kStepsAtOnce = kOutputSteps % 2 == 0 ? 2 : 1;
 
   /// `queries`: the tile, in shared memory, where it stays: registers hold the outputs, of share `share` of the dims.
-  SOLITON_DEVICE QueryState(const unsigned char* queries, int share, int lane)
-      : queries_(queries), share_(share) {
+  SOLITON_DEVICE QueryState(const unsigned char* queries, int share) : queries_(queries), share_(share) {
+    SOLITON_UNROLL
+    for (float& maximum : maximum_) maximum = -INFINITY;
+  }
+  /// Once they are there, before anything is added.
+  SOLITON_DEVICE void hold_queries(int lane) {
     SOLITON_UNROLL
     for (int i = 0; i < kHeld; ++i) held_[i] = load_query(0, i, lane);
   }
@@ -48,12 +57,12 @@ class QueryState {
   static constexpr int kTogether = kPlan.shares_registers ? 2 : 1;
   static constexpr uint32_t kAllSeen = (1u << kTogether * 8) - 1;
 
-  /// Of this lane's two queries, where scores depend on their places: heads of the model, and positions.
+  /// Of this lane's queries, where scores depend on their places: heads of the model, and positions.
   static constexpr bool kPlaced = Variant<kPlan>::kPlacesScores;
   struct Places {
-    int head[2];
-    int query[2];   // from the item's first token on: what asks for differences alone needs no more
-    int first_key;  // of that token
+    int head[kQueries];
+    int query[kQueries];  // from the item's first token on: what asks for differences alone needs no more
+    int first_key;        // of that token
   };
   /// Tiles of tokens. Bit 8 t + 4 half + i of `seen`: does query lane / 4 + 8 half see this lane's i-th token of tile t?
   struct Tokens {
@@ -66,18 +75,25 @@ class QueryState {
                           : 1];  // position of a tile's first token, or -1 - row of the step's own
   };
 
-  /// Of some tokens that follow one another, the first that this lane's two queries see: those before are outside of their
+  /// Of some tokens that follow one another, the first that this lane's queries see: those before are outside of their
   /// windows.
   struct FirstSeen {
-    int of_query[2];
+    int of_query[kQueries];
 
-    SOLITON_DEVICE int larger() const { return of_query[0] > of_query[1] ? of_query[0] : of_query[1]; }
-    SOLITON_DEVICE FirstSeen behind(int tokens) const { return {of_query[0] - tokens, of_query[1] - tokens}; }
+    SOLITON_DEVICE int larger() const {
+      return of_query[0] > of_query[kQueries - 1] ? of_query[0] : of_query[kQueries - 1];
+    }
+    SOLITON_DEVICE FirstSeen behind(int tokens) const {
+      FirstSeen rest;
+      SOLITON_UNROLL
+      for (int h = 0; h < kQueries; ++h) rest.of_query[h] = of_query[h] - tokens;
+      return rest;
+    }
     /// Bits of the `tile`-th tile of them, as Tokens has them.
     SOLITON_DEVICE uint32_t seen_of(int tile, int lane) const {
       uint32_t seen = 0;
       SOLITON_UNROLL
-      for (int i = 0; i < 8; ++i)
+      for (int i = 0; i < 4 * kQueries; ++i)
         seen |= tile * kTailTokens + token(lane, i % 4) >= of_query[i / 4] ? 1u << i : 0;
       return seen;
     }
@@ -173,6 +189,16 @@ class QueryState {
   }
   SOLITON_DEVICE void add_values(const unsigned char* shared, int values, const PageWeights& weights);
 
+  /// Behind the last tokens: outputs become those of queries.
+  SOLITON_DEVICE void end_tokens() {
+    if constexpr (kStacked) {
+      SOLITON_UNROLL
+      for (float(&output)[4] : output_) {
+        output[0] += output[2];
+        output[1] += output[3];
+      }
+    }
+  }
   // query_partials.cuh.
   SOLITON_DEVICE void give_part(float4* part, int lane) const;
   SOLITON_DEVICE void take_part(const float4* part, int lane);
@@ -198,7 +224,7 @@ class QueryState {
   template <int kTiles>
   SOLITON_DEVICE void exponentiate(float (&scores)[kTiles][2][4]) {
     SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kQueries; ++h) {
       const float base =
           maximum_[h] == -INFINITY ? 0.0f : maximum_[h];  // nothing seen so far: all weights are 0
       SOLITON_UNROLL
@@ -228,7 +254,8 @@ class QueryState {
           return packed;
         };
         float(&s)[2][4] = scores[t];
-        const uint32_t w[] = {pack(s[0]), pack(s[0] + 2), pack(s[1]), pack(s[1] + 2)};
+        constexpr int kNext = kStacked ? 0 : 2;  // the other query, or the next part
+        const uint32_t w[] = {pack(s[0]), pack(s[0] + kNext), pack(s[1]), pack(s[1] + kNext)};
         weights[t][part] = make_uint4(w[0], w[1], w[2], w[3]);
       }
     }
@@ -240,6 +267,15 @@ class QueryState {
                                           const Variant<kPlan>& variant, const Places& places,
                                           const Position& position);
   SOLITON_DEVICE int share() const { return kShares == 1 ? 0 : share_; }
+
+  /// Words of 4 outputs that a lane hands over: of a pair of dims of its two queries, or of two pairs of its one.
+  static constexpr int kPartWords = kQueries * kOutputSteps;
+  SOLITON_DEVICE float& output_of_word(int word, int k) {
+    return kStacked ? output_[2 * word + k / 2][k % 2] : output_[word][k];
+  }
+  SOLITON_DEVICE float output_of_word(int word, int k) const {
+    return kStacked ? output_[2 * word + k / 2][k % 2] : output_[word][k];
+  }
 
   /// The `step`-th 16 dims of the queries: operand a.
   SOLITON_DEVICE uint4 load_query(int part, int step, int lane) const {
@@ -254,13 +290,19 @@ class QueryState {
     return load_matrices<kCoreBytes, kNext>(first, lane);
   }
 
-  /// As the variant has it.
+  /// Scores of queries, as the variant has them, of those of their parts.
   template <int kTiles, class Position>
   static SOLITON_DEVICE void change(float (&scores)[kTiles][2][4], const Variant<kPlan>& variant,
                                     const Places& places, const Position& position) {
+    if constexpr (kStacked) {
+      SOLITON_UNROLL
+      for (int i = 0; i < 4 * kTiles; ++i)
+        scores[i / 4][i / 2 % 2][i % 2] += scores[i / 4][i / 2 % 2][2 + i % 2];
+    }
     if constexpr (Variant<kPlan>::kChangesScores) {
       SOLITON_UNROLL
       for (int i = 0; i < 8 * kTiles; ++i) {
+        if (i % 4 >= 2 * kQueries) continue;
         float& score = scores[i / 8][i / 4 % 2][i % 4];
         ScorePlace place = {};
         if constexpr (kPlaced) {
@@ -278,7 +320,7 @@ class QueryState {
   }
   static SOLITON_DEVICE void hide_tile(uint32_t seen, float (&scores)[2][4]) {
     SOLITON_UNROLL
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 4 * kQueries; ++i) {
       if ((seen >> i & 1) == 0) scores[i / 2 % 2][i / 4 * 2 + i % 2] = -INFINITY;
     }
   }
@@ -293,9 +335,10 @@ class QueryState {
   /// Takes scores, not yet scaled, into the maxima; after the first tokens these seldom change.
   template <int kTiles>
   SOLITON_DEVICE void raise_maxima(const float (&scores)[kTiles][2][4]) {
-    float maxima[2];
+    float maxima[kQueries];
+    bool rises = false;
     SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kQueries; ++h) {
       float most = scores[0][0][2 * h];
       SOLITON_UNROLL
       for (int i = 1; i < 4 * kTiles; ++i) most = larger_of(most, scores[i / 4][i / 2 % 2][2 * h + i % 2]);
@@ -303,17 +346,18 @@ class QueryState {
       most *= Variant<kPlan>::kScale;
       if constexpr (kKv.e4m3) most -= kByteHeadroom;
       maxima[h] = larger_of(maximum_[h], most);
+      rises = rises || maxima[h] > maximum_[h];
     }
-    if (!warp_any(maxima[0] > maximum_[0] || maxima[1] > maximum_[1])) return;
+    if (!warp_any(rises)) return;
     SOLITON_UNROLL
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kQueries; ++h) {
       const float factor = exp2_fast(maximum_[h] - (maxima[h] == -INFINITY ? 0.0f : maxima[h]));
       maximum_[h] = maxima[h];
       sum_[h] *= factor;
       SOLITON_UNROLL
       for (int i = 0; i < 2 * kOutputSteps; ++i) {
-        output_[i][2 * h] *= factor;
-        output_[i][2 * h + 1] *= factor;
+        SOLITON_UNROLL
+        for (int k = 0; k < 4 / kQueries; ++k) output_[i][2 * h + k] *= factor;
       }
     }
   }
@@ -321,8 +365,8 @@ class QueryState {
   const unsigned char* queries_;
   uint4 held_[kHeld > 0 ? kHeld : 1];  // of them
   int share_;
-  float maximum_[2] = {-INFINITY, -INFINITY};
-  float sum_[2] = {};  // of this lane's tokens
+  float maximum_[kQueries];
+  float sum_[kQueries] = {};  // of this lane's tokens
   float output_[2 * kOutputSteps][4] = {};
 };
 

@@ -168,7 +168,7 @@ inline void expect_dealt_once(const TreePlan& plan, const TreeSnapshot& tree, co
   std::map<std::tuple<int, int, int>, int> seen;
   for (const TreeItem& item : plan.items) {
     EXPECT_LE(item.end_row - item.first_row,
-              std::max(shape.max_item_rows, shape.max_item_tiles * kQueryRows / shape.heads_per_kv_head));
+              std::max(shape.max_item_rows, shape.max_item_tiles * shape.tile_queries / shape.heads_per_kv_head));
     EXPECT_LE(item.end_new, item.end_row) << "new tokens that no row of the item sees";
     for (int page = 0; page < num_pages(item, 0); ++page) {
       for (int row = item.first_row; row < item.end_row; ++row)

@@ -24,7 +24,7 @@ void expect_cost(bool holds, std::string_view what, std::string_view expected, d
 }  // namespace
 
 ItemCosts::ItemCosts(const TreeShape& shape, const TreeCosts& costs)
-    : heads_per_kv_head_(shape.heads_per_kv_head) {
+    : heads_per_kv_head_(shape.heads_per_kv_head), tile_queries_(shape.tile_queries) {
   expect_cost(shape.num_ctas >= 1, "CTAs", "at least 1", shape.num_ctas);
   expect_cost(shape.heads_per_kv_head >= 1, "heads of a KV head", "at least 1", shape.heads_per_kv_head);
   expect_cost(shape.head_dim >= 1, "head_dim", "at least 1", shape.head_dim);
@@ -48,12 +48,12 @@ ItemCosts::ItemCosts(const TreeShape& shape, const TreeCosts& costs)
   item_ps_ = picoseconds(costs.item_us * shape.item_costs);
   tile_ps_ = picoseconds(costs.item_us * shape.tile_costs);
   byte_token_ps_ = std::max<int64_t>(1, transfer_ps(token_bytes, costs.read_bytes_per_s));
-  mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts);
+  mma_ps_ = picoseconds(costs.mma_us * shape.kv_parts * shape.tile_queries / kQueryRows);
   row_ps_ = transfer_ps(partial_bytes, costs.exchange_bytes_per_s);
 }
 
 int ItemCosts::tiles(int rows) const {
-  return ceil_divide(rows * heads_per_kv_head_, kQueryRows);
+  return ceil_divide(rows * heads_per_kv_head_, tile_queries_);
 }
 
 int64_t ItemCosts::products(int rows) const {

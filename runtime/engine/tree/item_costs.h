@@ -27,15 +27,16 @@ struct TreeShape {
   int num_kv_heads = 0;       // of a card; one of several may have none
   int heads_per_kv_head = 0;  // query heads
   int head_dim = 0;
-  int kv_parts = 1;        // f16 that a key or value is the sum of,
-  bool kv_e4m3 = false;    // or a byte each
-  int max_item_rows = 0;   // rows (not query rows) that one item takes at most, wherever it begins
-  int max_item_tiles = 0;  // tiles of 16 queries that it touches at most, if they are fewer than all; else 0
-  /// Tokens of an item that touches more than streamed_query_tiles tiles of 16 queries, at most; 0: any.
+  int kv_parts = 1;       // f16 that a key or value is the sum of,
+  bool kv_e4m3 = false;   // or a byte each
+  int max_item_rows = 0;  // rows (not query rows) that one item takes at most, wherever it begins
+  int tile_queries = kQueryRows;
+  int max_item_tiles = 0;  // tiles of queries that it touches at most, if they are fewer than all; else 0
+  /// Tokens of an item that touches more than streamed_query_tiles tiles, at most; 0: any.
   int resident_tokens = 0;
   int streamed_query_tiles = kWorkers;
   double item_costs = 1;   // times TreeCosts::item_us that an item takes,
-  double tile_costs = 0;   // and each of its tiles of 16 queries beside their tokens
+  double tile_costs = 0;   // and each of its tiles of queries beside their tokens
   bool ends_rows = false;  // KernelPlan::ends_rows()
   /// Of all layers, each pair of window and chunk once; empty: they see all keys.
   std::vector<LayerReach> reaches = {};
@@ -60,10 +61,11 @@ class ItemCosts {
 
  private:
   int tiles(int rows) const;
-  /// A token by all tiles of 16 query rows.
+  /// A token by all tiles of queries.
   int64_t products(int rows) const;
 
   int heads_per_kv_head_;
+  int tile_queries_;
   int64_t item_ps_;
   int64_t tile_ps_;
   int64_t byte_token_ps_;  // to read a token

@@ -225,8 +225,8 @@ int64_t TreePlanner::mean_makespan() {
 
 /// Of an item of rows `row` to `end` - 1.
 int TreePlanner::max_item_tokens(int row, int end) const {
-  const int tiles =
-      ceil_divide(end * shape_.heads_per_kv_head, kQueryRows) - row * shape_.heads_per_kv_head / kQueryRows;
+  const int tiles = ceil_divide(end * shape_.heads_per_kv_head, shape_.tile_queries) -
+                    row * shape_.heads_per_kv_head / shape_.tile_queries;
   const bool stays = shape_.resident_tokens > 0 && tiles > shape_.streamed_query_tiles;
   return stays ? shape_.resident_tokens : std::numeric_limits<int>::max();
 }
@@ -235,8 +235,8 @@ int TreePlanner::max_item_tokens(int row, int end) const {
 int TreePlanner::item_end(int row, int end_row) const {
   int end = row + shape_.max_item_rows;
   if (shape_.max_item_tiles > 0) {
-    const int tiles = row * shape_.heads_per_kv_head / kQueryRows + shape_.max_item_tiles;
-    end = std::max(end, tiles * kQueryRows / shape_.heads_per_kv_head);
+    const int tiles = row * shape_.heads_per_kv_head / shape_.tile_queries + shape_.max_item_tiles;
+    end = std::max(end, tiles * shape_.tile_queries / shape_.heads_per_kv_head);
   }
   return std::min(end, end_row);
 }

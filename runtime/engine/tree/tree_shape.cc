@@ -9,8 +9,9 @@ namespace {
 
 /// Rows of an item such that it never touches more than max_query_tiles, wherever its first row is.
 int max_item_rows(const Descriptor& descriptor, int group) {
-  if (descriptor.max_query_tiles * kQueryRows >= descriptor.rows * group) return descriptor.rows;
-  return std::max(1, ((descriptor.max_query_tiles - 1) * kQueryRows + 1) / group);
+  const int queries = descriptor.plan->qkv_layout().tile_queries();
+  if (descriptor.max_query_tiles * queries >= descriptor.rows * group) return descriptor.rows;
+  return std::max(1, ((descriptor.max_query_tiles - 1) * queries + 1) / group);
 }
 
 /// Nothing where all layers see all keys.
@@ -49,6 +50,7 @@ TreeShape tree_shape(const KernelLibrary& library, int kernel, int card) {
           .kv_parts = kv.parts,
           .kv_e4m3 = kv.e4m3,
           .max_item_rows = item_rows,
+          .tile_queries = descriptor.plan->qkv_layout().tile_queries(),
           .max_item_tiles = item_rows < descriptor.rows ? descriptor.max_query_tiles : 0,
           .resident_tokens = descriptor.resident_tokens,
           .streamed_query_tiles = descriptor.plan->streamed_query_tiles(),
