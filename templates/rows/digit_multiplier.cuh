@@ -101,8 +101,9 @@ class DigitMultiplier {
     int32_t products[kStrips][kSums];
     ScaleWords<kFormat> made[kStrips];  // of the set whose products are being made
     Loaded next;
+    constexpr int kFullSteps = kFormat.page_columns() / kFormat.least_columns();
     int slot = 0;
-    int unit_steps = 0;
+    int unit_steps = kFullSteps;  // which the compiler is to know where all pages are full
     int first_step = (range.place + part.first) * Digits::kSlotSteps;
     const auto open = [&](int i) {
       slot = stream.wait_turn(group);
@@ -125,16 +126,19 @@ class DigitMultiplier {
         warpgroup_multiply_u8_s8<true>(products[strip], weights[k], from.behind(k * Digits::kStepDigits));
       warpgroup_commit();
     };
-    open(first);
-    load(0);
+    const float4* scales = nullptr;
+    int steps = kFullSteps;
+    const auto take = [&](int strip, int set) {
+      add(sums, products[strip], made[strip], scales + Digits::scales_of(step_of(set, strip, steps)));
+    };
     SOLITON_NO_UNROLL
     for (int i = first; i < range.end; i += part.stride) {
-      const CoreMatrices input(digits_.step(first_step));
-      const float4* scales = digits_.scales(first_step);
-      const int steps = unit_steps;
-      const auto take = [&](int strip, int set) {
-        add(sums, products[strip], made[strip], scales + Digits::scales_of(step_of(set, strip, steps)));
-      };
+      const CoreMatrices input(digits_.step(first_step));  // all lanes have it by the time that the slot is there
+      open(i);
+      load(0);
+      if (i != first) take(1, kSets - 1);  // of the slot before
+      scales = digits_.scales(first_step);
+      steps = unit_steps;
       issue(0, 0, input);
       issue(1, 0, input);
       SOLITON_UNROLL
@@ -150,13 +154,9 @@ class DigitMultiplier {
       warpgroup_wait<false>(products[0]);
       take(0, kSets - 1);
       warpgroup_wait(products[1]);
-      if (i + part.stride < range.end) {
-        open(i + part.stride);
-        load(0);
-      }
-      take(1, kSets - 1);
       first_step += part.stride * Digits::kSlotSteps;
     }
+    if (first < range.end) take(1, kSets - 1);
     if (part.first > 0 && (range.end - range.first) % kWarpgroups != 0) pass();
   }
 
