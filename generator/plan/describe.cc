@@ -159,10 +159,10 @@ std::string describe(const Plan& plan) {
         plan.phases.size() - 1, plan.once() == 1 ? "" : " of their kind");
   if (plan.rows > 1) {
     text += fmt::format(
-        "\nAttention: as the plan of the tree says; an item touches {} tiles of 16 queries at most; one with "
+        "\nAttention: as the plan of the tree says; an item touches {} tiles of {} queries at most; one with "
         "more "
         "than {} reads {} tokens at most.\n",
-        plan.max_query_tiles, kernel->streamed_query_tiles(), kernel->resident_tokens());
+        plan.max_query_tiles, plan.qkv_layout().tile_queries(), kernel->streamed_query_tiles(), kernel->resident_tokens());
   }
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

@@ -167,6 +167,7 @@ SOLITON_DEVICE void Attention<kPlan>::attend(PageStream<kPlan>& stream, int laye
     if (!has_begun) begin();
     has_begun = true;
   };
+  if (!kPolicy.looks_ahead) begin_once();
   SOLITON_NO_UNROLL
   for (int i = first; i < end; ++i) {
     if (i - first == kWarpLanes) {
@@ -221,7 +222,7 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
     State state(context_.shared + role.place + (works ? query_tile : 0) * kQkv<kPlan>.query_tile_bytes(),
                 share % State::kShares);
     const int own_tile = works ? query_tile : 0;
-    // Which tokens they see follows from the step alone: it is known by the time that they have come.
+    // Which tokens they see follows from the step alone: it may be known by the time that they have come.
     bool has_queries = false;
     const auto wait_queries = [&] {
       if (has_queries) return;
@@ -232,6 +233,7 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       warp_sync();
       state.hold_queries(context_.lane);
     };
+    if (!kPolicy.looks_ahead) wait_queries();
     Queries queries = {phase.variant, index, own_tile, hidden_tokens(phase.variant, index, own_tile),
                        places_of(phase.variant, index, own_tile)};
     int next = works ? whole_units + role.part : role.units;  // unit that this worker takes
@@ -250,16 +252,15 @@ SOLITON_DEVICE void Attention<kPlan>::take_part(PageStream<kPlan>& stream, const
       const bool in_page = unit < page_units;
       const bool is_own = unit == next;
       typename State::Tokens tokens = {};
-      if (is_own) {
-        next += role.parts;
-        tokens = tokens_of(queries, query_tile, role, unit, slot);
-      }
+      if (kPolicy.looks_ahead && is_own) tokens = tokens_of(queries, query_tile, role, unit, slot);
       if (in_page && unit % kPageUnits == 0 && first == 0) {
         begin();  // before that a slot may be two phases off its parity
         SOLITON_UNROLL
         for (int i = 0; i < 2 * kSlots; ++i) stream.wait();
       }
       if (is_own) {
+        if (!kPolicy.looks_ahead) tokens = tokens_of(queries, query_tile, role, unit, slot);
+        next += role.parts;
         wait_queries();
         const auto position = [&](int t, int i) {
           const int first = State::kPlaced ? tokens.first_key[t] : 0;

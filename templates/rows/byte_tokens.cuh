@@ -2,7 +2,7 @@
 // f16 still. A step sees its own as the next step will see them, so that no result depends on what is fed together.
 #pragma once
 
-#include "rows/query_state.cuh"
+#include "rows/query_softmax.cuh"
 
 namespace soliton::rows {
 

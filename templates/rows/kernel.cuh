@@ -2,6 +2,7 @@
 #pragma once
 
 #include "machine/roles.cuh"
+#include "rows/expert_input.cuh"
 #include "rows/input_loader.cuh"
 #include "rows/producer.cuh"
 #include "rows/worker.cuh"

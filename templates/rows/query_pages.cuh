@@ -2,7 +2,7 @@
 // its own.
 #pragma once
 
-#include "rows/query_state.cuh"
+#include "rows/query_softmax.cuh"
 
 namespace soliton::rows {
 
