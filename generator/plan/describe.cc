@@ -162,7 +162,8 @@ std::string describe(const Plan& plan) {
         "\nAttention: as the plan of the tree says; an item touches {} tiles of {} queries at most; one with "
         "more "
         "than {} reads {} tokens at most.\n",
-        plan.max_query_tiles, plan.qkv_layout().tile_queries(), kernel->streamed_query_tiles(), kernel->resident_tokens());
+        plan.max_query_tiles, plan.qkv_layout().tile_queries(), kernel->streamed_query_tiles(),
+        kernel->resident_tokens());
   }
   describe_regions("shared memory", plan.shared, text);
   describe_regions("workspace", plan.workspace, text);

@@ -16,22 +16,21 @@ class Tree : public KernelCases {};
 
 INSTANTIATE_TEST_SUITE_P(
     Kernels, Tree,
-    testing::Values("micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64",
-                    "plain-3-rows64-lanes", "plain-2-rows128", "broad-2-rows256", "broad-4-rows64",
-                    "wide128-5-rows8", "wide128-5-rows32", "deep256-group4-3-rows32", "group7-4-rows8",
-                    "group7-4-rows32", "group8-6-rows8", "group8-3-rows64", "narrow96-5-rows8", "plain-4-all",
-                    "plain-4-rows8-lanes", "norm128-4-all", "norm64-bias-3-rows32", "micro-2-all-cards2",
-                    "plain-2-rows32-cards2", "plain-2-rows64-cards2", "int4-zeros-3-rows64",
-                    "int4-ordered-3-all", "int4-ordered-2-all-cards2", "plain-1-rows8-cards4",
-                    "group7-2-rows8-cards3", "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "variant-4-all",
-                    "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-4-rows8",
-                    "mixture-wide-9-rows32", "mixture-few-21-rows64-lanes", "int4-mixture-3-rows16",
-                    "int4-mixture-3-rows32", "int4-mixture-4-rows8", "mixture-shared-4-rows8",
-                    "mixture-joint-4-rows8", "int4-sigmoid-3-rows8", "mixture-sinks-4-rows8",
-                    "mxfp4-wide-4-rows16", "mixture-sinks-all-3-rows64-lanes", "sandwich-4-all",
-                    "sandwich-3-rows64", "after-3-all", "after-2-cards2-all", "int4-after-3-all",
-                    "scaled-4-all", "turned-3-all", "parallel-3-all", "centred-3-all", "norm-bias-3-all",
-                    "biases-3-all", "plain-3-bytes", "wide128-2-bytes-rows64", "deep256-3-bytes"),
+    testing::Values(
+        "micro-3-rows8", "plain-4-rows8", "plain-4-rows32", "plain-3-rows64", "plain-3-rows64-lanes",
+        "plain-2-rows128", "broad-2-rows256", "broad-4-rows64", "wide128-5-rows8", "wide128-5-rows32",
+        "deep256-group4-3-rows32", "group7-4-rows8", "group7-4-rows32", "group8-6-rows8", "group8-3-rows64",
+        "group12-2-rows8", "narrow96-5-rows8", "plain-4-all", "plain-4-rows8-lanes", "norm128-4-all",
+        "norm64-bias-3-rows32", "micro-2-all-cards2", "plain-2-rows32-cards2", "plain-2-rows64-cards2",
+        "int4-zeros-3-rows64", "int4-ordered-3-all", "int4-ordered-2-all-cards2", "plain-1-rows8-cards4",
+        "group7-2-rows8-cards3", "norm128-2-rows8-cards2", "int4-1-rows8-cards8", "variant-4-all",
+        "variant-3-rows64", "kinds-14-all", "int4-kinds-3-all", "mixture-4-rows8", "mixture-wide-9-rows32",
+        "mixture-few-21-rows64-lanes", "int4-mixture-3-rows16", "int4-mixture-3-rows32",
+        "int4-mixture-4-rows8", "mixture-shared-4-rows8", "mixture-joint-4-rows8", "int4-sigmoid-3-rows8",
+        "mixture-sinks-4-rows8", "mxfp4-wide-4-rows16", "mixture-sinks-all-3-rows64-lanes", "sandwich-4-all",
+        "sandwich-3-rows64", "after-3-all", "after-2-cards2-all", "int4-after-3-all", "scaled-4-all",
+        "turned-3-all", "parallel-3-all", "centred-3-all", "norm-bias-3-all", "biases-3-all", "plain-3-bytes",
+        "wide128-2-bytes-rows64", "deep256-3-bytes"),
     test_name);
 
 /// A random operation on a tree of at most `most` branches.
