@@ -22,11 +22,13 @@
 namespace soliton {
 namespace {
 
-// Heads of 256 in two f16 leave no room for 8 rows.
+// Sixteen heads of 256, of keys in two f16, leave no room for 8 rows.
 TEST_F(MakeKernel, LeavesOutRowsThatCannotBePlannedAndSaysSo) {
   request_.facts =
       load_model_config(fs::path(SOLITON_SOURCE_DIR) / "tests" / "models" / "deep256-group4.yaml").facts;
   request_.facts.kv_bits = 32;
+  request_.facts.num_heads = 16;
+  request_.facts.num_kv_heads = 1;
   use_compiler("exec c++ \"$@\" -O0");  // in a hurry
   const KernelLibrary library = KernelLibrary::open(make());
   EXPECT_EQ(library.num_kernels(), 1);
