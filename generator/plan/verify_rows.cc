@@ -90,10 +90,11 @@ int64_t new_token_bytes(const ModelFacts& facts) {
   return facts.kv_bits == 8 ? 2 : facts.kv_bits / 8;
 }
 
-/// Query heads of a tile of 16 rows: of two parts half as many, unless a KV head's are more than 64.
+/// Query heads of a tile: of two parts half as many as it has rows, unless those of a KV head are too many.
 int tile_queries(const Plan& plan) {
   const int group = plan.facts.num_heads / plan.facts.num_kv_heads;
-  return plan.shape().parts == 2 && plan.rows * group <= 64 ? 8 : 16;
+  const bool stacks = plan.shape().parts == 2 && plan.rows * group <= kMostStackedQueries;
+  return stacks ? kQueryRows / 2 : kQueryRows;
 }
 
 /// q, k and v of all rows, as attention reads them: of a card's heads.

@@ -117,7 +117,7 @@ SOLITON_HOST_DEVICE constexpr int tail_tokens(int rows) {
 }
 
 /// Queries of a KV head up to which both parts of a query are rows of one tile: as many tiles then as there are workers.
-constexpr int kMostStackedQueries = 8 * (kQueryRows / 2);
+constexpr int kMostStackedQueries = kWorkers * (kQueryRows / 2);
 
 /// What the qkv phase writes: the queries of each KV head in tiles of 16 rows, in the order of a key page (query
 /// head h of row r is number r * group + h); then of each KV head the step's keys and its values, in the

@@ -238,10 +238,9 @@ struct KernelPlan {
     const int digits = digit_bytes() + digit_scale_bytes() + pair_input_bytes();
     return chunks > digits ? chunks : digits;
   }
-  /// A part of a query tile, or of its share, that one warp hands to another: accumulators, and maximum and sum of each query.
+  /// A part of a query tile, or of its share, that one warp hands to another: of each query outputs, maximum and sum.
   SOLITON_HOST_DEVICE constexpr int query_part_bytes() const {
-    const int queries = qkv_layout().tile_queries();
-    return model.head_dim / dim_shares() / 8 * kWarpLanes * queries + queries * 8;
+    return qkv_layout().tile_queries() * (model.head_dim / dim_shares() + 2) * 4;
   }
   /// Warps among which the output dims of a query tile are shared; each computes all of its scores.
   SOLITON_HOST_DEVICE constexpr int dim_shares() const { return ceil_divide(model.head_dim, warp_dims); }

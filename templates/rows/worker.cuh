@@ -152,8 +152,8 @@ class Worker {
     return expert_axis<kPlan>(phase) == ExpertAxis::kNone &&
            (takes_units<kPlan>(phase) || takes_digits<kPlan>(phase));
   }
-  /// `awaits`: does the phase await its input word by word? Then what the input loader says comes too late to be waited for before,
-  /// but has to be: a parity tells no more than two phases apart.
+  /// `awaits`: does somebody wait for the phase's input later, or for its words? Of these what the input loader says comes too late to
+  /// be waited for before, but has to be: a parity tells no more than two phases apart.
   SOLITON_DEVICE void begin_phase(bool awaits = false) {
     context_.begin_phase();
     mark(context_, &PhaseRecord::begin);
