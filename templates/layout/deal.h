@@ -39,6 +39,21 @@ SOLITON_HOST_DEVICE constexpr TileRun deal_neighbours(int num, int num_ctas, int
   return {first_of(cta), 1, first_of(cta + 1) - first_of(cta)};
 }
 
+/// Where all CTAs have some of the first `first_half` of `num` things and then some of the others: what of its `own` neighbours, `per`
+/// of each thing, a CTA has of one half. It has as many in both as without halves.
+SOLITON_HOST_DEVICE constexpr TileRun deal_half(const TileRun& own, int num, int first_half, int per,
+                                                bool second) {
+  // Of neighbours before a CTA's as large a part is of the first half as of all; with one more of them it is one more or as many.
+  const auto before = [&](int all) {
+    return static_cast<int>(static_cast<uint32_t>(all) * static_cast<uint32_t>(first_half) /
+                            static_cast<uint32_t>(num));
+  };
+  const int first = before(own.first);
+  const int count = before(own.first + own.count) - first;
+  if (!second) return {first, 1, count};
+  return {first_half * per + own.first - first, 1, own.count - count};
+}
+
 /// Tiles times columns of a matrix that one CTA multiplies, where several share the columns: CTAs of the same number modulo
 /// num_ctas / num_slices have the same tiles, each a slice of the columns. Between them they finish these tiles, as
 /// deal_tiles() deals them to all: of a block the tiles first_own, first_own + num_slices, ...

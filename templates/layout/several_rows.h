@@ -77,7 +77,8 @@ constexpr int held_bytes(const KernelPlan& plan) {
 struct ExpertsLayout {
   int rows = 0;
   Mixture mixture = {};
-  int slot_pairs = 0;  // of a slot at most: an expert with more is several; 0: it has all
+  int slot_pairs = 0;     // of a slot at most: an expert with more is several; 0: it has all
+  bool has_runs = false;  // see runs()
 
   SOLITON_HOST_DEVICE constexpr int stored() const { return mixture.experts + mixture.shared; }
   SOLITON_HOST_DEVICE constexpr int pairs() const { return rows * mixture.used(); }
@@ -101,9 +102,16 @@ struct ExpertsLayout {
   SOLITON_HOST_DEVICE constexpr int pick_weights() const { return picks() + pairs(); }
   SOLITON_HOST_DEVICE constexpr int expert_masks() const { return pick_weights() + pairs(); }
   SOLITON_HOST_DEVICE constexpr int slots_of() const { return expert_masks() + stored() * mask_words(); }
+  // Where pairs are multiplied: what tiles of gate and up this CTA has, of the first half of the experts and of the second; then of
+  // down.
+  SOLITON_HOST_DEVICE constexpr int runs() const { return slots_of() + stored(); }
   SOLITON_HOST_DEVICE constexpr int bytes() const {
-    return mixture.experts == 0 ? 0 : 4 * (slots_of() + stored());
+    return mixture.experts == 0 ? 0 : 4 * (runs() + (has_runs ? kRuns * kRunWords : 0));
   }
+
+  static constexpr int kRuns = 4;
+  /// Of a run: its first tile and behind its last one; the slot and the first pair of its first one; behind the pairs of its last one.
+  enum { kTile, kEndTile, kSlot, kFirstPair, kEndPair, kRunWords };
 };
 
 /// Tiles whose sums workers hold at once: those of the shape; where units are taken, as many as are handed over. Of integers single
@@ -117,7 +125,7 @@ SOLITON_HOST_DEVICE constexpr int tiles_at_once(const KernelPlan& plan) {
 
 SOLITON_HOST_DEVICE constexpr ExpertsLayout experts_layout(const KernelPlan& plan) {
   const bool gathers = plan.multiplies_pairs() && gathers_lines(plan.rows);
-  return {plan.rows, plan.model.mixture, gathers ? most_pair_lines(plan.rows) : 0};
+  return {plan.rows, plan.model.mixture, gathers ? most_pair_lines(plan.rows) : 0, plan.multiplies_pairs()};
 }
 
 enum class BarrierId : int {
@@ -137,10 +145,10 @@ enum class BarrierId : int {
   kStepRead,       // input loader -> producer: all KV of the step before may be read
   kPicksKnown,     // workers -> the first of them: what every row goes through stands in shared memory
   kExpertsChosen,  // the first worker -> all others: so do the slots
-  kLinesReady,     // workers -> workers: lines of pairs stand in shared memory, or are read no more
-  kExpertsTaken,   // producers -> the first worker: they have copied what these have
-  kStopped,        // input loader -> producer: no further step
-  kEnded,          // all others -> watch
+  kLinesReady,  // workers -> workers: lines of a batch of pairs stand in shared memory; they are through a batch
+  kExpertsTaken,  // producers -> the first worker: they have copied what these have
+  kStopped,       // input loader -> producer: no further step
+  kEnded,         // all others -> watch
   kCount
 };
 
@@ -168,7 +176,7 @@ constexpr auto barrier_rules(const KernelPlan& plan) {
   rules[BarrierId::kPicksKnown] = {"picks_known", picks, picks, Arrivers::kConsumers};
   rules[BarrierId::kExpertsChosen] = {"experts_chosen", mixes, mixes, Arrivers::kWarp};
   const int lines = plan.multiplies_pairs() ? 1 : 0;
-  rules[BarrierId::kLinesReady] = {"lines_ready", lines, lines, Arrivers::kConsumers};
+  rules[BarrierId::kLinesReady] = {"lines_ready", 2 * lines, 2 * lines, Arrivers::kConsumers};
   rules[BarrierId::kExpertsTaken] = {"experts_taken", mixes, mixes, Arrivers::kProducers};
   rules[BarrierId::kStopped] = {"stopped", 1, 1, Arrivers::kLane};
   rules[BarrierId::kEnded] = {"ended", 1, 1, Arrivers::kWorkingLanes};

@@ -19,10 +19,15 @@ struct ExpertPhase {
 /// By MatrixPhase::number.
 template <const KernelPlan& kPlan>
 struct ExpertTable {
-  /// Tiles of few columns come by two: fewer copies, of as many bytes as others.
-  static constexpr int slot_tiles(const PackedMatrix& matrix) {
-    const bool fits = 2 * matrix.stored_tile_bytes() <= kPlan.slot_bytes && matrix.expert_tiles() % 2 == 0;
-    return kPlan.multiplies_pairs() && fits ? 2 : 1;
+  /// Tiles of few columns come by two: fewer copies, of as many bytes as others. Of all matrices on an axis alike.
+  static constexpr int slot_tiles(ExpertAxis axis) {
+    bool fits = kPlan.multiplies_pairs();
+    for (int i = 0; i < kPlan.num_matrices; ++i) {
+      const PackedMatrix& matrix = kPlan.matrices[i];
+      if (matrix.experts.axis != axis) continue;
+      fits = fits && 2 * matrix.stored_tile_bytes() <= kPlan.slot_bytes && matrix.expert_tiles() % 2 == 0;
+    }
+    return fits ? 2 : 1;
   }
   ExpertPhase phases[PhaseOrder<kPlan>::kMatrices] = {};
   constexpr ExpertTable() {
@@ -31,15 +36,29 @@ struct ExpertTable {
       const Phase& phase = kPlan.phases[i];
       if (phase.kind != PhaseKind::kMatrix) continue;
       const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
-      phases[next++] = {matrix.experts.axis,        matrix.expert_tiles(),
-                        matrix.expert_bytes(),      tile_bytes(matrix.format, matrix.padded_columns),
-                        matrix.stored_tile_bytes(), kPlan.vector(phase.routes),
-                        slot_tiles(matrix)};
+      phases[next++] = {matrix.experts.axis,
+                        matrix.expert_tiles(),
+                        matrix.expert_bytes(),
+                        tile_bytes(matrix.format, matrix.padded_columns),
+                        matrix.stored_tile_bytes(),
+                        kPlan.vector(phase.routes),
+                        slot_tiles(matrix.experts.axis)};
     }
   }
 };
 template <const KernelPlan& kPlan>
 SOLITON_CONSTANT ExpertTable<kPlan> kExpertTable{};
+
+/// Tiles of an expert in a matrix on an axis, of all kinds of layers alike; and of a slot, where pairs are multiplied.
+template <const KernelPlan& kPlan, ExpertAxis kAxis>
+constexpr int kExpertTiles = [] {
+  for (int i = 0; i < kPlan.num_matrices; ++i) {
+    if (kPlan.matrices[i].experts.axis == kAxis) return kPlan.matrices[i].expert_tiles();
+  }
+  return 1;
+}();
+template <const KernelPlan& kPlan, ExpertAxis kAxis>
+constexpr int kSlotTiles = ExpertTable<kPlan>::slot_tiles(kAxis);
 
 /// Has the model such layers?
 template <const KernelPlan& kPlan>

@@ -104,9 +104,6 @@ struct Context : PlanHolder<kPlan> {
   SOLITON_DEVICE TileRun tiles(const MatrixPhase& matrix) const {
     if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       const ExpertPhase& experts = kExpertTable<kPlan>.phases[matrix.number];
-      if constexpr (kPairs<kPlan>) {
-        if (experts.axis != ExpertAxis::kNone) return whole_slots(experts);
-      }
       if (experts.axis == ExpertAxis::kRows) return neighbours(expert_slots() * experts.tiles);
     }
     TileRun run = deal_tiles(matrix.num_tiles, matrix.first_cta, this->ctas_of(matrix), this->cta_of(matrix));
@@ -117,15 +114,18 @@ struct Context : PlanHolder<kPlan> {
   SOLITON_DEVICE TileRun neighbours(int num_tiles) const {
     return deal_neighbours(num_tiles, kPlan.all_ctas(), global_cta(), {}, 0);
   }
-  /// The same where pairs are multiplied, of slots that have a few tiles each.
-  SOLITON_DEVICE TileRun whole_slots(const ExpertPhase& experts) const {
-    constexpr TileRun kLate = router_ctas<kPlan>();
-    const int slots = expert_slots() * (experts.tiles / experts.slot_tiles);
-    const int most = slots / (2 * kPlan.all_ctas());
-    const int less = experts.axis != ExpertAxis::kRows ? 0 : most < kRouterSlots ? most : kRouterSlots;
-    const TileRun own = deal_neighbours(slots, kPlan.all_ctas(), global_cta(), kLate, less);
-    return {own.first * experts.slot_tiles, 1, own.count * experts.slot_tiles};
+  /// A word of a run of the tiles of experts, where pairs are multiplied, see ExpertsLayout. `half`: of the experts.
+  SOLITON_DEVICE uint32_t* run_word(bool gates, int half, int word) const {
+    using Layout = ExpertsLayout;
+    const int run = (gates ? 0 : Layout::kRuns / 2) + half;
+    return expert_words(kExpertsLayout.runs()) + run * Layout::kRunWords + word;
   }
+  SOLITON_DEVICE int run(bool gates, int half, int word) const {
+    return static_cast<int>(load_shared(run_word(gates, half, word)));
+  }
+  /// Where down waits for the words of its pairs, CTAs go through half of the experts first and then through the others: what gate and
+  /// up of the second half put out is on its way while down of the first is multiplied, and memory does not wait for it.
+  static constexpr int kExpertHalves = awaits_pairs(kPlan) ? 2 : 1;
   /// How many of the `left` tiles from `tile` on are multiplied together: of one expert alone.
   static SOLITON_DEVICE int tiles_together(const MatrixPhase& matrix, int tile, int left) {
     int most = left < kTilesAtOnce<kPlan> ? left : kTilesAtOnce<kPlan>;

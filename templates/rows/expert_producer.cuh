@@ -95,22 +95,28 @@ class ExpertProducer : public RingProducer<kPlan, Kernel<kPlan>, SlotCursor<kPla
   }
   /// Where pairs are multiplied: tiles of all columns, one or a few in a slot.
   SOLITON_DEVICE void stream_whole_slots(const MatrixInstance& at, const ExpertPhase& experts) {
-    const TileRun run = context_.tiles(at.phase);
     const char* matrix = layer_weights<kPlan>(context_.params, at.phase, at.layer);
     const int slot_bytes = experts.slot_tiles * experts.stored_tile_bytes;
-    int slot = run.first / experts.tiles;
-    int within = run.first - slot * experts.tiles;
     SOLITON_NO_UNROLL
-    for (int left = run.count; left > 0; ++slot, within = 0) {
-      const int rest = experts.tiles - within;
-      const int count = left < rest ? left : rest;
-      const int expert = ExpertSlot<kPlan>(context_, slot).number();
-      const char* tile = matrix + expert * experts.expert_bytes + int64_t{within} * experts.stored_tile_bytes;
+    for (int half = 0; half < Context<kPlan>::kExpertHalves; ++half) {
+      const bool gates = experts.axis == ExpertAxis::kRows;
+      const int first = context_.run(gates, half, ExpertsLayout::kTile);
+      int slot = context_.run(gates, half, ExpertsLayout::kSlot);
+      int within = first - slot * experts.tiles;
       SOLITON_NO_UNROLL
-      for (int done = 0; done < count; done += experts.slot_tiles, tile += slot_bytes) {
-        if (!this->push(tile, slot_bytes, at.phase.window)) return;
+      for (int left = context_.run(gates, half, ExpertsLayout::kEndTile) - first; left > 0;
+           ++slot, within = 0) {
+        const int rest = experts.tiles - within;
+        const int count = left < rest ? left : rest;
+        const int expert = ExpertSlot<kPlan>(context_, slot).number();
+        const char* tile =
+            matrix + expert * experts.expert_bytes + int64_t{within} * experts.stored_tile_bytes;
+        SOLITON_NO_UNROLL
+        for (int done = 0; done < count; done += experts.slot_tiles, tile += slot_bytes) {
+          if (!this->push(tile, slot_bytes, at.phase.window)) return;
+        }
+        left -= count;
       }
-      left -= count;
     }
   }
   /// Down: of a few tiles one expert after the other.

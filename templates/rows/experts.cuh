@@ -61,6 +61,7 @@ class ExpertChooser {
       warp_sync();
       list_slots();
       list_pairs();
+      if constexpr (kPairs<kPlan>) list_runs();
       warp_arrive(&context_.barrier(BarrierId::kExpertsChosen));
     }
     context_.wait_experts(layer);
@@ -185,6 +186,41 @@ class ExpertChooser {
       store_shared(words(kLayout.pair_rows()) + pair, static_cast<uint32_t>(row));
       store_shared(words(kLayout.pair_weights()) + pair, load_shared(words(kLayout.pick_weights()) + i));
     }
+  }
+
+  /// What tiles of experts this CTA has, of whole slots of the ring; a lane finds a run.
+  SOLITON_DEVICE void list_runs() const {
+    constexpr TileRun kLate = router_ctas<kPlan>();
+    constexpr int kGateTiles = kExpertTiles<kPlan, ExpertAxis::kRows>;
+    constexpr int kDownTiles = kExpertTiles<kPlan, ExpertAxis::kColumns>;
+    constexpr int kGateSlots = kSlotTiles<kPlan, ExpertAxis::kRows>;
+    constexpr int kDownSlots = kSlotTiles<kPlan, ExpertAxis::kColumns>;
+    constexpr int kHalves = Context<kPlan>::kExpertHalves;
+    const bool gates = context_.lane < 2;
+    const int half = context_.lane % 2;
+    const int all = context_.expert_slots();
+    const int per = gates ? kGateTiles / kGateSlots : kDownTiles / kDownSlots;
+    const int most = all * per / (2 * kPlan.all_ctas());
+    const int less = !gates ? 0 : most < kRouterSlots ? most : kRouterSlots;
+    TileRun own = deal_neighbours(all * per, kPlan.all_ctas(), context_.global_cta(), kLate, less);
+    if constexpr (kHalves > 1) own = deal_half(own, all, ceil_divide(all, 2), per, half != 0);
+    if (context_.lane < ExpertsLayout::kRuns && half < kHalves) {
+      const int first = own.first * (gates ? kGateSlots : kDownSlots);
+      const int end = first + own.count * (gates ? kGateSlots : kDownSlots);
+      const auto slot_of = [&](int tile) { return gates ? tile / kGateTiles : tile / kDownTiles; };
+      const int slot = slot_of(first);
+      const int last = own.count == 0 ? slot : slot_of(end - 1);
+      const uint32_t* first_pairs = words(kLayout.first_pairs());
+      const auto put = [&](int word, uint32_t value) {
+        store_shared(context_.run_word(gates, half, word), value);
+      };
+      put(ExpertsLayout::kTile, static_cast<uint32_t>(first));
+      put(ExpertsLayout::kEndTile, static_cast<uint32_t>(end));
+      put(ExpertsLayout::kSlot, static_cast<uint32_t>(slot));
+      put(ExpertsLayout::kFirstPair, load_shared(first_pairs + slot));
+      put(ExpertsLayout::kEndPair, own.count == 0 ? 0 : load_shared(first_pairs + last + 1));
+    }
+    warp_sync();
   }
 
   const Context<kPlan>& context_;

@@ -23,26 +23,12 @@ class PairDigits {
  public:
   SOLITON_DEVICE PairDigits(const Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
-  /// Lines of `columns` columns that there is room for.
-  static SOLITON_DEVICE int room(int columns) {
-    constexpr int kBytes = kPlan.input_bytes();
-    return kBytes / PairLines{columns, kSetColumns, kDigits}.bytes();
-  }
-  /// Where line `index` of `columns` columns begins.
-  SOLITON_DEVICE unsigned char* line(int columns, int index) const {
-    return context_.region(RegionId::kInput) + index * PairLines{columns, kSetColumns, kDigits}.bytes();
-  }
-
-  /// Makes `count` lines of `kColumns` out of as many rows or pairs from `input` on: this worker's part of them, while a few more
-  /// are on their way. The code that makes one stands there once: a layer's is longer than the instruction cache. kAwaits: waits for
-  /// each of their words.
-  template <int kColumns, bool kAwaits>
-  SOLITON_DEVICE void make(const unsigned char* input, int count) const {
-    make<kColumns, kAwaits>(input, count, [](int line) { return line; });
-  }
-  /// The same of the rows or pairs number_of(line).
-  template <int kColumns, bool kAwaits, class Number>
-  SOLITON_DEVICE void make(const unsigned char* input, int count, const Number& number_of) const {
+  /// Makes `count` lines of `kColumns` from `to` on out of the rows or pairs number_of(line) of `input`: this worker's part of them,
+  /// while the next are on their way, kAtOnce at once. The code that makes one stands there once: a layer's is longer than the instruction cache.
+  /// kAwaits: waits for each of their words.
+  template <int kColumns, int kAtOnce, bool kAwaits, class Number>
+  SOLITON_DEVICE void make(const unsigned char* input, unsigned char* to, int count,
+                           const Number& number_of) const {
     constexpr int kStride = kWorkers * kTasks;
     constexpr int kBlocks = kColumns / kTaskColumns;
     const int tasks = count * kBlocks;
@@ -63,12 +49,11 @@ class PairDigits {
       for (int i = 0; i + 1 < kAtOnce; ++i) coming[i] = coming[i + 1];
       if (begin + kAtOnce * kStride < tasks) coming[kAtOnce - 1] = load_at(begin + kAtOnce * kStride);
       if constexpr (kAwaits) await<kColumns>(input, task);
-      convert<kColumns>(task);
+      convert<kColumns>(task, to);
     }
   }
 
  private:
-  static constexpr int kAtOnce = 4;
   struct Task {
     int line;
     int column;           // this lane's first
@@ -110,7 +95,7 @@ class PairDigits {
   }
 
   template <int kColumns>
-  SOLITON_DEVICE void convert(const Task& task) const {
+  SOLITON_DEVICE void convert(const Task& task, unsigned char* lines) const {
     constexpr PairLines kLines = kPlan.pair_lines(kColumns);
     float values[kLaneColumns];
     float largest_of[2] = {};
@@ -142,7 +127,7 @@ class PairDigits {
       const uint32_t numbers[4] = {number(0), number(2), number(1), number(3)};
       Numbers::divide(numbers, digits[half]);
     }
-    unsigned char* const to = line(kColumns, task.line);
+    unsigned char* const to = lines + task.line * kLines.bytes();
     SOLITON_UNROLL
     for (int digit = 0; digit < kDigits; ++digit) {
       const int offset = kLines.digit_offset(task.column / kStepColumns, digit) + task.column % kStepColumns;

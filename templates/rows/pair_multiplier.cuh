@@ -8,6 +8,7 @@
 #include "rows/integer_step.cuh"
 #include "rows/outputs.cuh"
 #include "rows/page_stream.cuh"
+#include "rows/pair_batches.cuh"
 #include "rows/pair_products.cuh"
 
 namespace soliton::rows {
@@ -20,13 +21,7 @@ class PairMultiplier {
   static constexpr int kStepPairs = kPlan.rows * kPlan.model.mixture.used();  // of a step
   static constexpr int kParts = kShape<kPlan>.parts;
   static constexpr int kFfn = kPlan.model.mixture.ffn;
-  /// Of gate and up, padded.
-  static constexpr int kColumns = [] {
-    for (int i = 0; i < kPlan.num_matrices; ++i) {
-      if (kPlan.matrices[i].experts.axis == ExpertAxis::kRows) return kPlan.matrices[i].padded_columns;
-    }
-    return 0;
-  }();
+  static constexpr int kColumns = Batches<kPlan>::kColumns;
 
  public:
   SOLITON_DEVICE PairMultiplier(Context<kPlan>& context, int worker)
@@ -36,7 +31,9 @@ class PairMultiplier {
   /// in choose().
   SOLITON_DEVICE void bring_rows(const MatrixPhase& phase) const {
     if constexpr (!kGathers)
-      digits_.template make<kColumns, false>(input_of(phase), context_.params.tree.num_rows);
+      digits_.template make<kColumns, 4, false>(input_of(phase),
+                                                lines_at<kPlan>(context_, LinesPlace::kInput),
+                                                context_.params.tree.num_rows, [](int line) { return line; });
   }
 
   /// Makes missing what down has read of the layer before: this worker's share.
@@ -49,95 +46,149 @@ class PairMultiplier {
       store_relaxed(words + i, make_uint4(kMissing, kMissing, kMissing, kMissing));
   }
 
-  /// All that this CTA has of a phase, tiles of neighbouring experts. Collective of the workers.
-  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileRun& run) {
+  /// All that this CTA has of a phase, batch by batch. Lines of the next one are made before the last slots of the one at hand, if
+  /// there is room beside its own; so are those of down's first before the last of gate and up. Collective of the workers.
+  SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase) {
     const ExpertPhase& experts = kExpertTable<kPlan>.phases[phase.number];
     const bool gates = experts.axis == ExpertAxis::kRows;
-    const int end = run.first + run.count;
-    if (gates && !kGathers) return multiply_tiles(stream, phase, experts, run.first, end, 0);
-    // As many experts at a time as shared memory has room for the pairs of.
-    const int room = PairDigits<kPlan>::room(gates ? kColumns : kFfn);
+    Batches<kPlan> batches(context_, gates);
+    Batch batch;  // at hand
+    Batch next;
+    bool is_taken = false;
+    bool is_made = false;  // are its lines?
     SOLITON_NO_UNROLL
-    for (int tile = run.first; tile < end;) {
-      int slot = tile / experts.tiles;
-      const int first_pair = Slot(context_, slot).first_pair();
-      int end_pair = Slot(context_, slot).end_pair();
-      for (++slot; slot * experts.tiles < end; ++slot) {
-        const int next = Slot(context_, slot).end_pair();
-        if (next - first_pair > room) break;
-        end_pair = next;
+    for (;;) {
+      if (!is_taken) {
+        next = batches.take();
+        is_taken = true;
+        is_made = (next.gates && !kGathers) || lines_ != awaited_;
       }
-      const int end_tile = slot * experts.tiles < end ? slot * experts.tiles : end;
-      // Nobody reads the lines of those before; where no barrier was, those of the phase before.
-      if ((kAwaits && !gates) || tile > run.first) meet();
-      make_lines(phase, gates, first_pair, end_pair - first_pair);
-      meet();
-      multiply_tiles(stream, phase, experts, tile, end_tile, first_pair);
-      tile = end_tile;
+      const bool ends = next.is_empty() || next.gates != gates;
+      const bool has_room = batch.is_empty() || next.place != batch.place;
+      const bool makes =
+          !is_made && (next.gates == gates ? !next.is_empty() && has_room : is_early(batch, next));
+      // Parts: those before the last slot of each worker, and these.
+      const int of_slot =
+          gates ? kSlotTiles<kPlan, ExpertAxis::kRows> : kSlotTiles<kPlan, ExpertAxis::kColumns>;
+      const int last_ones = kWorkers * of_slot;
+      const int middle = makes && batch.end - batch.tile > last_ones ? batch.end - last_ones : batch.tile;
+      SOLITON_NO_UNROLL
+      for (int part = 0; part < 2; ++part) {
+        if (part == 1) {
+          if (makes || !batch.is_empty()) await_read();
+          if (makes) make_lines(phase, next);
+          is_made = is_made || makes;
+        }
+        const int first = part == 0 ? batch.tile : middle;
+        const int end = part == 0 ? middle : batch.end;
+        if (first == end) continue;
+        if (gates) {
+          multiply_tiles<true>(stream, phase, experts, first, end, batch);
+        } else {
+          multiply_tiles<false>(stream, phase, experts, first, end, batch);
+        }
+      }
+      if (!batch.is_empty()) {
+        warp_arrive(&context_.barrier(BarrierId::kLinesReady, kRead));
+        ++batches_;
+      }
+      if (ends) return;
+      batch = {};
+      if (!is_made) continue;
+      if (kGathers || !gates) await_lines();
+      batch = next;
+      is_taken = false;
     }
   }
 
  private:
+  enum { kMade, kRead };  // of BarrierId::kLinesReady
   static constexpr bool kAwaits = awaits_pairs(kPlan);
   static constexpr WorkspaceRange kGated = gated_pairs(kPlan);
-  /// Are lines of gate and up made of the pairs at hand, as those of down?
-  static constexpr bool kGathers = gathers_lines(kPlan.rows);
+  static constexpr bool kGathers = Batches<kPlan>::kGathers;
   using Sums = PairSums;
 
   SOLITON_DEVICE const unsigned char* input_of(const MatrixPhase& phase) const {
     return context_.template workspace<unsigned char>(phase.input_vector.offset);
   }
 
-  SOLITON_DEVICE void make_lines(const MatrixPhase& phase, bool gates, int first_pair, int count) const {
-    if (kGathers && gates) {
+  /// May lines of down's first batch be made while the last of gate and up is at hand? They have words of the first half, for which
+  /// nobody waits before he has multiplied his share of that.
+  static SOLITON_DEVICE bool is_early(const Batch& last, const Batch& first) {
+    return kAwaits && last.second_half && !first.second_half && first.place == LinesPlace::kTiles;
+  }
+  /// This worker's part of a batch's lines.
+  SOLITON_DEVICE void make_lines(const MatrixPhase& phase, const Batch& batch) {
+    unsigned char* const to = lines_at<kPlan>(context_, batch.place);
+    const int first =
+        opaque(batch.first_pair);  // nothing of what follows is to be worked out where no lines are made
+    const int pairs = opaque(batch.pairs);
+    if (kGathers && batch.gates) {
       const Slot any(context_, 0);
-      digits_.template make<kColumns, false>(input_of(phase), count,
-                                             [&](int line) { return any.row_of(first_pair + line); });
+      digits_.template make<kColumns, 4, false>(input_of(phase), to, pairs,
+                                                [&](int line) { return any.row_of(first + line); });
     } else {
-      digits_.template make<kFfn, kAwaits>(input_of(phase) + int64_t{first_pair} * kPlan.pair_bytes(), count);
+      const unsigned char* input = context_.template workspace<unsigned char>(kGated.offset);
+      digits_.template make<kFfn, 2, kAwaits>(input + int64_t{first} * kPlan.pair_bytes(), to, pairs,
+                                              [](int line) { return line; });
     }
+    warp_arrive(&context_.barrier(BarrierId::kLinesReady, kMade));
+    ++lines_;
+  }
+  /// Waits until all workers have made their part of the last lines.
+  SOLITON_DEVICE void await_lines() {
+    awaited_ = lines_;
+    meet(kMade, lines_);
+  }
+  /// Waits until all workers are through the last batch but the one at hand.
+  SOLITON_DEVICE void await_read() const { meet(kRead, batches_); }
+  SOLITON_DEVICE void meet(int slot, uint32_t times) const {
+    if (times == 0) return;
+    context_.wait(context_.barrier(BarrierId::kLinesReady, slot), (times - 1) & 1, WaitKind::kLinesReady,
+                  times - 1);
+    warp_sync();
   }
 
-  /// What this worker has of the tiles from `first` to `end`. `first_pair`: that has the first line, where lines are those of pairs.
-  /// Its code stands there for either phase: 8 rows of Qwen3-30B-A3B took 4% longer with one for both.
+  /// What this worker has of the tiles from `first` to `end`, of a batch. Its code stands there for either phase: 8 rows of
+  /// Qwen3-30B-A3B took 4% longer with one for both.
+  template <bool kGates>
   SOLITON_DEVICE void multiply_tiles(PageStream<kPlan>& stream, const MatrixPhase& phase,
-                                     const ExpertPhase& experts, int first, int end, int first_pair) {
-    const int count = (end - first) / experts.slot_tiles;
+                                     const ExpertPhase& experts, int first, int end, const Batch& batch) {
+    constexpr ExpertAxis kAxis = kGates ? ExpertAxis::kRows : ExpertAxis::kColumns;
+    constexpr int kTiles = kExpertTiles<kPlan, kAxis>;
+    constexpr int kTogether = kSlotTiles<kPlan, kAxis>;
+    const int count = (end - first) / kTogether;
     // Of a slot of experts, and within it of the first tile of a slot of the ring.
-    int number = first / experts.tiles;
-    int within = first - number * experts.tiles;
+    int number = batch.slot;
+    int within = first - number * kTiles;
     int before = 0;
     stream.take_turns(turn_, worker_, count, [&](int i, const unsigned char* page) {
-      within += (i - before) * experts.slot_tiles;
+      within += (i - before) * kTogether;
       before = i;
-      for (; within >= experts.tiles; within -= experts.tiles) ++number;
+      for (; within >= kTiles; within -= kTiles) ++number;
       SOLITON_NO_UNROLL
-      for (int k = 0; k < experts.slot_tiles; ++k)
-        multiply_tile(phase, experts, page + k * experts.stored_tile_bytes, Slot(context_, number),
-                      within + k, first_pair);
+      for (int k = 0; k < kTogether; ++k)
+        multiply_tile<kGates>(phase, page + k * experts.stored_tile_bytes, Slot(context_, number), within + k,
+                              batch);
     });
     turn_ += static_cast<uint32_t>(count);
   }
 
-  /// Waits for all workers.
-  SOLITON_DEVICE void meet() {
-    warp_arrive(&context_.barrier(BarrierId::kLinesReady));
-    context_.wait(context_.barrier(BarrierId::kLinesReady), meetings_ & 1, WaitKind::kLinesReady, meetings_);
-    warp_sync();
-    ++meetings_;
-  }
-
-  SOLITON_DEVICE void multiply_tile(const MatrixPhase& phase, const ExpertPhase& experts,
-                                    const unsigned char* weights, const Slot& slot, int tile,
-                                    int first_line_pair) const {
-    const bool gates = experts.axis == ExpertAxis::kRows;
+  template <bool kGates>
+  SOLITON_DEVICE void multiply_tile(const MatrixPhase& phase, const unsigned char* weights, const Slot& slot,
+                                    int tile, const Batch& batch) const {
     const int pairs = slot.pairs();
+    const unsigned char* const at = lines_at<kPlan>(context_, batch.place);
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < pairs; begin += kPairsAtOnce) {
       const int first_pair = slot.first_pair() + begin;
-      const Lines lines = {slot, first_pair, pairs - begin < kPairsAtOnce ? pairs - begin : kPairsAtOnce,
-                           gates && !kGathers ? -1 : first_pair - first_line_pair, gates ? kColumns : kFfn};
-      multiply_pairs(phase, lines, weights, tile, gates);
+      const Lines lines = {slot,
+                           first_pair,
+                           pairs - begin < kPairsAtOnce ? pairs - begin : kPairsAtOnce,
+                           at,
+                           kGates && !kGathers ? -1 : first_pair - batch.first_pair,
+                           kGates ? kColumns : kFfn};
+      multiply_pairs(phase, lines, weights, tile, kGates);
       if constexpr (kPlan.rows <= kPairsAtOnce) break;  // that are all
     }
   }
@@ -169,7 +220,7 @@ class PairMultiplier {
   SOLITON_DEVICE void add_tile(const unsigned char* weights, const Lines& lines, bool gates,
                                Sums& sums) const {
     constexpr int kFull = kFormat.page_columns();
-    Pairs pairs(digits_, lines, context_.lane);
+    Pairs pairs(lines, context_.lane);
     SOLITON_NO_UNROLL
     for (int begin = 0; begin < lines.columns;) {
       // Columns of down stand as they would beside those of other experts.
@@ -272,8 +323,10 @@ class PairMultiplier {
   Context<kPlan>& context_;
   int worker_;
   PairDigits<kPlan> digits_;
-  uint32_t meetings_ = 0;
-  uint32_t turn_ = 0;  // slots so far
+  uint32_t turn_ = 0;     // slots so far
+  uint32_t lines_ = 0;    // batches whose lines have been made so far,
+  uint32_t awaited_ = 0;  // have been waited for,
+  uint32_t batches_ = 0;  // and that have been multiplied
 };
 
 }  // namespace soliton::rows

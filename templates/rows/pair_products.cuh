@@ -26,18 +26,21 @@ struct ExpertLines {
   const ExpertSlot<kPlan>& slot;
   int first_pair;
   int count;
-  int first;  // their lines follow one another from this one on; -1: they have those of their rows
+  const unsigned char* at;  // where lines stand,
+  int first;                // theirs one after the other from this one on; -1: they have those of their rows
   int columns;
 
+  SOLITON_DEVICE PairLines layout() const {
+    constexpr int kDigits = pair_digits(kPlan.rows);
+    return {columns, kSetColumns<kPlan>, kDigits};
+  }
   /// Where the digits of a pair's line stand; of a pair that is not there those of another: sums are numbers.
-  SOLITON_DEVICE const unsigned char* line(const PairDigits<kPlan>& digits, int rank) const {
+  SOLITON_DEVICE const unsigned char* line(int rank) const {
     const int own = rank < count ? rank : 0;
-    return digits.line(columns, first >= 0 ? first + own : slot.row_of(first_pair + own));
+    return at + (first >= 0 ? first + own : slot.row_of(first_pair + own)) * layout().bytes();
   }
   SOLITON_DEVICE const float2* scales_of(const unsigned char* line) const {
-    constexpr int kDigits = pair_digits(kPlan.rows);
-    return reinterpret_cast<const float2*>(line +
-                                           PairLines{columns, kSetColumns<kPlan>, kDigits}.scales_offset());
+    return reinterpret_cast<const float2*>(line + layout().scales_offset());
   }
 };
 
@@ -83,14 +86,13 @@ class FewPairs {
   using Common = PairProducts<kPlan>;
 
  public:
-  SOLITON_DEVICE FewPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane)
-      : third_(lane % 2 != 0) {
+  SOLITON_DEVICE FewPairs(const ExpertLines<kPlan>& lines, int lane) : third_(lane % 2 != 0) {
     static_assert(Common::kDigits == 3);
     const int digit = lane / 4 % 4 < Common::kDigits ? lane / 4 % 4 : 0;
     SOLITON_UNROLL
     for (int n = 0; n < kGroups; ++n) {
-      operands_[n] = lines.line(digits, 2 * n + lane / 16) + digit * Common::kDigitBytes + lane % 4 * 8;
-      scales_[n] = lines.scales_of(lines.line(digits, 2 * n + lane % 4 / 2));
+      operands_[n] = lines.line(2 * n + lane / 16) + digit * Common::kDigitBytes + lane % 4 * 8;
+      scales_[n] = lines.scales_of(lines.line(2 * n + lane % 4 / 2));
     }
   }
   SOLITON_DEVICE void begin_set() {
@@ -140,9 +142,9 @@ class FourPairs {
   using Common = PairProducts<kPlan>;
 
  public:
-  SOLITON_DEVICE FourPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane)
-      : operand_(lines.line(digits, lane / 8) + lane / 4 % 2 * Common::kDigitBytes + lane % 4 * 8),
-        scales_(lines.scales_of(lines.line(digits, lane % 4))) {
+  SOLITON_DEVICE FourPairs(const ExpertLines<kPlan>& lines, int lane)
+      : operand_(lines.line(lane / 8) + lane / 4 % 2 * Common::kDigitBytes + lane % 4 * 8),
+        scales_(lines.scales_of(lines.line(lane % 4))) {
     static_assert(Common::kDigits == 2);
   }
   SOLITON_DEVICE void begin_set() {
@@ -190,10 +192,10 @@ class AllPairs {
   using Common = PairProducts<kPlan>;
 
  public:
-  SOLITON_DEVICE AllPairs(const PairDigits<kPlan>& digits, const ExpertLines<kPlan>& lines, int lane) {
-    operands_ = lines.line(digits, lane / 4) + lane % 4 * 8;
+  SOLITON_DEVICE AllPairs(const ExpertLines<kPlan>& lines, int lane) {
+    operands_ = lines.line(lane / 4) + lane % 4 * 8;
     SOLITON_UNROLL
-    for (int i = 0; i < 2; ++i) scales_[i] = lines.scales_of(lines.line(digits, lane % 4 * 2 + i));
+    for (int i = 0; i < 2; ++i) scales_[i] = lines.scales_of(lines.line(lane % 4 * 2 + i));
   }
   SOLITON_DEVICE void begin_set() {
     SOLITON_UNROLL

@@ -63,17 +63,16 @@ class Worker {
         ExpertChooser<kPlan>(context_, worker_).choose(experts.routes, at.layer);
       }
     }
-    const TileRun run = context_.tiles(at.phase);
-    const bool has_factors = kPairs<kPlan> && expert_axis<kPlan>(at.phase) == ExpertAxis::kRows;
-    epilogue_.begin(at, run, !kShape<kPlan>.warpgroups && !has_factors && !begins_late(at.phase));
     if constexpr (kPairs<kPlan>) {
       if (expert_axis<kPlan>(at.phase) != ExpertAxis::kNone) {
-        pairs_.multiply(stream_, at.phase, run);
+        pairs_.multiply(stream_, at.phase);
         mark(context_, &PhaseRecord::last);
         if (awaits) wait_begun();
         return finish_phase();
       }
     }
+    const TileRun run = context_.tiles(at.phase);
+    epilogue_.begin(at, run, !kShape<kPlan>.warpgroups && !begins_late(at.phase));
     if constexpr (kShape<kPlan>.warpgroups) {
       multiply_block(at);
     } else {

@@ -574,6 +574,33 @@ TEST(DealNeighbours, GiveLateCtasLess) {
   }
 }
 
+/// Every CTA has as many in both halves as without halves, and each of a half's has one CTA, in order.
+TEST(DealHalf, DividesWhatACtaHas) {
+  constexpr int kCtas = 129;
+  constexpr TileRun kLate = {128, 1, 32};
+  for (const int per : {1, 32, 96}) {
+    for (const int num : {1, 2, 3, 8, 52, 129}) {
+      const int less = std::min(5, num * per / (2 * kCtas));
+      const int first_half = ceil_divide(num, 2);
+      int end[2] = {0, first_half * per};
+      for (int cta = 0; cta < kCtas; ++cta) {
+        const TileRun own = deal_neighbours(num * per, kCtas, cta, kLate, less);
+        int count = 0;
+        for (const bool second : {false, true}) {
+          const TileRun half = deal_half(own, num, first_half, per, second);
+          EXPECT_EQ(half.first, end[second]) << cta;
+          EXPECT_GE(half.count, 0) << cta;
+          end[second] = half.first + half.count;
+          count += half.count;
+        }
+        EXPECT_EQ(count, own.count) << cta;
+      }
+      EXPECT_EQ(end[0], first_half * per);
+      EXPECT_EQ(end[1], num * per);
+    }
+  }
+}
+
 /// The least of the integers becomes their zero, the others stay as they are.
 TEST(Random, IntegersHaveTheirZeroForAMean) {
   for (uint32_t index = 0; index < 1000; ++index) {
