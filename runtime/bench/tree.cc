@@ -59,7 +59,7 @@ TreeResult decode_steps(Engine& engine, const TreeSpec& spec, int num_steps, uin
       random_prompt(num_rows(spec), engine.library().model().facts.vocabulary, seed);
   return engine.decode_tree({.tokens = tokens,
                              .num_steps = num_steps,
-                             .end_wanted = spec.wanted_rows,
+                             .wanted_bands = row_bands(0, spec.wanted_rows),
                              .timeline_step = timeline_step});
 }
 

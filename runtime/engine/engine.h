@@ -76,10 +76,9 @@ struct TreeRequest {
   bool want_logits = false;
   bool want_logprobs = false;
   bool skips_choice = false;  // one step that only fills the cache; its logits are not computed
-  /// Rows whose choices are wanted, from the first to behind the last, of one step: of others any token may be what they chose.
+  /// Bands of rows whose choices are wanted, of one step, a bit each (row_bands()): of others any token may be what they chose.
   /// Prompts take less time so.
-  int first_wanted = 0;
-  int end_wanted = std::numeric_limits<int>::max();
+  uint32_t wanted_bands = std::numeric_limits<uint32_t>::max();
   int timeline_step = -1;   // as in DecodeRequest
   uint32_t delay_seed = 0;  // likewise
   SliceRule rule = SliceRule::kBalanced;

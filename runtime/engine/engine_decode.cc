@@ -193,10 +193,11 @@ DecodeResult Engine::decode(const DecodeRequest& request, const std::function<bo
     generate(request, request.tokens.last(1), on_token, result);
     return result;
   }
-  const TreeResult last = feed_chunk(main_, {.tokens = request.tokens.last(num_last),
-                                             .want_logits = request.want_logits,
-                                             .first_wanted = static_cast<int>(num_last) - 1,
-                                             .delay_seed = request.delay_seed});
+  const TreeResult last = feed_chunk(
+      main_, {.tokens = request.tokens.last(num_last),
+              .want_logits = request.want_logits,
+              .wanted_bands = row_bands(static_cast<int>(num_last) - 1, static_cast<int>(num_last)),
+              .delay_seed = request.delay_seed});
   result.tokens = {last.chosen.back()};
   result.times_ns = last.times_ns;
   if (request.want_logits)

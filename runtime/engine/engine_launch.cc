@@ -3,6 +3,7 @@
 // in nothing else.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <thread>
 
@@ -28,15 +29,22 @@ int64_t pages_read(const TreePlan& plan, int step) {
   return pages;
 }
 
-/// LaunchParams::logits_block of a step of `num_rows` rows, by a kernel of `kernel_rows`.
-int wanted_block(const TreeRequest& request, int kernel_rows, int num_rows) {
-  const int blocks = row_blocks(kernel_rows);
+/// Tells a kernel of `plan` which rows of a step of `num_rows` find their logits.
+void put_wanted(const TreeRequest& request, const KernelPlan& plan, int num_rows, LaunchParams& params) {
+  params.logits_block = 0;
+  params.logits_bands = 0;
   const bool wants_more = request.want_logits || request.want_logprobs || !request.sampling.empty();
-  const int end = std::min(request.end_wanted, num_rows);
-  if (blocks == 1 || wants_more || request.num_steps > 1 || request.first_wanted >= end) return 0;
-  const int block_rows = kernel_rows / blocks;
-  const int first = request.first_wanted / block_rows;
-  return first == (end - 1) / block_rows ? 1 + first : 0;
+  const uint32_t wanted = request.wanted_bands & row_bands(0, num_rows);
+  if (plan.rows < kMostBlockRows || wants_more || request.num_steps > 1 || wanted == 0) return;
+  const int first = std::countr_zero(wanted);
+  const int last = std::bit_width(wanted) - 1;
+  const int block = first / kBands;
+  if (row_blocks(plan.rows) > 1) {
+    if (last / kBands != block) return;
+    params.logits_block = static_cast<int16_t>(1 + block);
+  }
+  if (std::popcount(wanted) <= 2)
+    params.logits_bands = static_cast<int16_t>(1 + first % kBands + 256 * (1 + last % kBands));
 }
 
 /// Bytes from one address to another.
@@ -379,7 +387,7 @@ void Engine::put_tree(EngineCard& card, int kernel, const TreeRequest& request, 
   params.num_input_tokens = params.tree.num_rows;
   params.num_steps = request.num_steps;
   params.skips_choice = request.skips_choice ? 1 : 0;
-  params.logits_block = wanted_block(request, library_.descriptor(kernel).rows, params.tree.num_rows);
+  put_wanted(request, *library_.descriptor(kernel).plan, params.tree.num_rows, params);
 }
 
 /// Has the kernel record a step.

@@ -190,8 +190,7 @@ class Scheduler {
     bool forbids = false;
     bool wants_logits = false;
     bool wants_logprobs = false;
-    int first_wanted = std::numeric_limits<int>::max();  // rows whose choices are
-    int end_wanted = 0;
+    uint32_t wanted_bands = 0;  // of rows whose choices are
     std::vector<int32_t> stop_tokens;
     std::vector<int32_t> tokens;  // [rows], as the next three, or empty
     std::vector<RowSampling> sampling;

@@ -159,11 +159,8 @@ void Scheduler::add_row(const SnapshotRow& row, StepInput& input) {
   if (is_of_chunk && sequence->scores()) input.scored.push_back({sequence, position + 1, rows_.size()});
   if (!is_of_chunk && !is_drafted) sequence->first_row = rows_.size();
   const bool chooses = !is_of_chunk || is_last;
-  if (chooses) {
-    const int row = static_cast<int>(rows_.size());
-    input.first_wanted = std::min(input.first_wanted, row);
-    input.end_wanted = row + 1;
-  }
+  const int own_row = static_cast<int>(rows_.size());
+  if (chooses) input.wanted_bands |= row_bands(own_row, own_row + 1);
   rows_.push_back(is_last ? sequence : nullptr);
   input.tokens.push_back(is_drafted ? sequence->draft.tokens[row.draft] : sequence->tokens[position]);
   if (input.draws) input.sampling.push_back(chooses ? sequence->draw() : RowSampling{});
@@ -192,8 +189,7 @@ void Scheduler::step(std::span<const Chunk> chunks, int num_steps) {
        .want_logits = input.wants_logits,
        .want_logprobs = input.wants_logprobs,
        .skips_choice = !input.chooses && !input.scores,
-       .first_wanted = input.first_wanted,
-       .end_wanted = input.end_wanted,
+       .wanted_bands = input.wanted_bands,
        .lone_row_alone = true,
        .interrupt = &interrupted_,
        .on_launch =

@@ -16,7 +16,7 @@
 
 namespace soliton {
 
-constexpr uint32_t kLibraryAbi = 29;
+constexpr uint32_t kLibraryAbi = 30;
 constexpr const char* kLibrarySymbol = "soliton_library";
 
 /// A card that a library was planned for, as its spec says. Cards of one library differ in rates alone.

@@ -47,6 +47,15 @@ constexpr int kMostBlockRows = 256;
 SOLITON_HOST_DEVICE constexpr int row_blocks(int rows) {
   return rows <= kMostBlockRows ? 1 : rows / kMostBlockRows;
 }
+/// Rows that lm_head is multiplied by or not, of a block of kMostBlockRows: few rows of a step choose a token where it feeds prompts.
+constexpr int kBandRows = 64;
+constexpr int kBands = kMostBlockRows / kBandRows;
+/// The bands of rows `first` to `end` - 1 of a step, a bit each; all kernels take fewer rows than 32 bands have.
+constexpr uint32_t row_bands(int first, int end) {
+  uint32_t bands = 0;
+  for (int band = first / kBandRows; band < 32 && band * kBandRows < end; ++band) bands |= 1u << band;
+  return bands;
+}
 
 /// Rows beyond which an item's new tokens come through the ring, where warpgroups attend to pages together: of more rows
 /// shared memory has no room for them beside queries.

@@ -118,6 +118,14 @@ SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, CoreMatrices b) 
                : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()),
                  "n"(kAdds ? 1 : 0));
 }
+/// The same of 64 rows that lie among kRows.
+template <int kRows>
+SOLITON_DEVICE void warpgroup_multiply_some(float (&c)[32], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" SOLITON_FIRST_32
+               "}, {%32,%33,%34,%35}, %36, 1, 1, 1, 0;"
+               : SOLITON_SUMS_32(0)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<kRows * 16, 128>()));
+}
 template <bool kAdds = true>
 SOLITON_DEVICE void warpgroup_multiply(float (&c)[48], uint4 a, CoreMatrices b) {
   asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {" SOLITON_FIRST_32 "," SOLITON_THIRD_16
@@ -221,6 +229,8 @@ struct CoreMatrices {
 };
 template <bool kAdds = true, int kSums>
 SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, CoreMatrices) {}
+template <int kRows>
+SOLITON_DEVICE void warpgroup_multiply_some(float (&)[32], uint4, CoreMatrices) {}
 template <int kNextK, int kNextRows, int kSums>
 SOLITON_DEVICE void warpgroup_multiply_f16(float (&)[kSums], uint4, CoreMatrices) {}
 template <bool kAdds, int kSums>

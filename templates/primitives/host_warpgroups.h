@@ -42,6 +42,17 @@ void warpgroup_multiply(float (&c)[kSums], A&& a, CoreMatrices b) {
                             .of = emulation::ProductOf::kBf16,
                             .adds = kAdds});
 }
+template <int kRows, class A>
+void warpgroup_multiply_some(float (&c)[32], A&& a, CoreMatrices b) {
+  emulation::issue_product({.c = c,
+                            .rows = 64,
+                            .a = {a.x, a.y, a.z, a.w},
+                            .kept = std::is_lvalue_reference_v<A> ? &a : nullptr,
+                            .b = b.place,
+                            .next_k = kRows * 16,
+                            .next_rows = 128,
+                            .of = emulation::ProductOf::kBf16});
+}
 template <int kNextK, int kNextRows, int kSums>
 void warpgroup_multiply_f16(float (&c)[kSums], uint4 a, CoreMatrices b) {
   emulation::issue_product({.c = c,

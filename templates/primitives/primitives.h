@@ -52,6 +52,7 @@
 //                                                     warp as by mma_bf16 for all rows: c[4 n + i] is c[i] of rows
 //                                                     8 n to 8 n + 7. b, in shared memory: k 0 to 7 of every row,
 //                                                     16 bytes each, then k 8 to 15
+//   void warpgroup_multiply_some<kRows>(float (&c)[32], uint4 a, CoreMatrices b);   64 rows of kRows that b has
 //   void warpgroup_multiply_f16<kNextK, kNextRows>(c, a, b);   the same with f16 operands: b's core matrices of the next
 //                                                     8 k, and of the next 8 rows, lie so many bytes further
 //   void warpgroup_multiply_u8_s8<kAdds>(int32_t (&c)[rows / 2], uint4 a, CoreMatrices b);

@@ -7,6 +7,18 @@
 
 namespace soliton::rows {
 
+/// Bands of a block's rows: two, or twice the same one, or all, of which the first two are named.
+struct Bands {
+  int first = 0;
+  int second = 1;
+  bool are_all = true;
+
+  SOLITON_DEVICE bool has(int band) const { return are_all || band == first || band == second; }
+};
+
+/// What a thread has of the sums of one.
+using BandSums = float[kBandRows / 2];
+
 /// The part of Context that fills it and reads it, and what it follows from: which block of rows is this CTA's.
 template <const KernelPlan& kPlan>
 struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
@@ -28,6 +40,17 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int logits_block() const { return shares_logits() ? params.logits_block - 1 : row_block(); }
   SOLITON_DEVICE int logits_ctas() const { return shares_logits() ? kPlan.num_ctas : kPlan.block_ctas(); }
   SOLITON_DEVICE int logits_cta() const { return shares_logits() ? cta : block_cta(); }
+  /// Bands of the block's rows whose choices are wanted.
+  SOLITON_DEVICE Bands logits_bands() const {
+    if constexpr (!kPlan.multiplies_bands()) return {};
+    const int wanted = opaque(params.logits_bands);  // no register is to hold it for the launch
+    if (wanted == 0) return {};
+    return {(wanted & 0xff) - 1, (wanted >> 8) - 1, false};
+  }
+  /// Those that a phase is multiplied by.
+  SOLITON_DEVICE Bands bands_of(const MatrixPhase& matrix) const {
+    return matrix.output == OutputKind::kLogits ? logits_bands() : Bands{};
+  }
   /// The same of a phase.
   SOLITON_DEVICE int block_of(const MatrixPhase& matrix) const {
     return matrix.output == OutputKind::kLogits ? logits_block() : row_block();

@@ -53,22 +53,14 @@ class PartialSums {
   /// the tile swap, so that each has a quarter for one row of activations.
   SOLITON_DEVICE void put(int tile, const float (&sums)[kBlockRows<kPlan> / 2]) const {
     const int lane = opaque(context_.lane);
-    const bool odd = lane / 4 % 2 != 0;
-    const int place = begin_ + tile;  // in the block
-    // The CTA of the team whose first own tile it or one a multiple of slices_ before it is.
-    const int finisher = context_.cta + (((place - first_own_ + slice_) & (slices_ - 1)) - slice_) * team_;
-    float4* to = sums_of(finisher, of_slices(place, slices_)) + slice_ * kSliceWords +
-                 (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
-    SOLITON_UNROLL
-    for (int n = 0; n < kBlockRows<kPlan> / 8; ++n) {
-      const float* own = sums + 4 * n;
-      const float low = shuffle_xor(odd ? own[0] : own[1], 4);
-      const float high = shuffle_xor(odd ? own[2] : own[3], 4);
-      store_relaxed(to + n * 8 * kQuarters,
-                    with_tag<kSumTagMask>(make_float4(odd ? low : own[0], odd ? own[1] : low,
-                                                      odd ? high : own[2], odd ? own[3] : high),
-                                          tag_));
-    }
+    put_rows(place_of(tile, lane), sums, lane);
+  }
+  /// The same of two bands of the rows.
+  SOLITON_DEVICE void put(int tile, const BandSums (&sums)[2], const Bands& bands) const {
+    const int lane = opaque(context_.lane);
+    float4* const to = place_of(tile, lane);
+    put_rows(to + bands.first * kBandRows * kQuarters, sums[0], lane);
+    put_rows(to + bands.second * kBandRows * kQuarters, sums[1], lane);
   }
 
   SOLITON_DEVICE int slices() const { return slices_; }
@@ -149,6 +141,29 @@ class PartialSums {
   static constexpr int kQuarters = 4;
   static constexpr int kSliceWords = kRowsShape.sums_bytes() / 16;
 
+  /// Where the sums of a tile that a lane puts down begin.
+  SOLITON_DEVICE float4* place_of(int tile, int lane) const {
+    const bool odd = lane / 4 % 2 != 0;
+    const int place = begin_ + tile;  // in the block
+    // The CTA of the team whose first own tile it or one a multiple of slices_ before it is.
+    const int finisher = context_.cta + (((place - first_own_ + slice_) & (slices_ - 1)) - slice_) * team_;
+    return sums_of(finisher, of_slices(place, slices_)) + slice_ * kSliceWords +
+           (lane % 4 * 2 + (odd ? 1 : 0)) * kQuarters + lane / 8;
+  }
+  template <int kSums>
+  SOLITON_DEVICE void put_rows(float4* to, const float (&sums)[kSums], int lane) const {
+    const bool odd = lane / 4 % 2 != 0;
+    SOLITON_UNROLL
+    for (int n = 0; n < kSums / 4; ++n) {
+      const float* own = sums + 4 * n;
+      const float low = shuffle_xor(odd ? own[0] : own[1], 4);
+      const float high = shuffle_xor(odd ? own[2] : own[3], 4);
+      store_relaxed(to + n * 8 * kQuarters,
+                    with_tag<kSumTagMask>(make_float4(odd ? low : own[0], odd ? own[1] : low,
+                                                      odd ? high : own[2], odd ? own[3] : high),
+                                          tag_));
+    }
+  }
   SOLITON_DEVICE float4* sums_of(int cta, int own_tile) const {
     constexpr int kPlaces = kPlan.sum_passes() * kRowsShape.tiles_at_once();  // of a CTA
     return context_.template workspace<float4>(kPlan.sums.offset) +

@@ -6,6 +6,29 @@
 
 namespace soliton::rows {
 
+/// Pieces of tiles that a thread finishes, one of its rows each: of all of them, or of those in some bands.
+template <const KernelPlan& kPlan>
+class OwnPieces {
+  static constexpr int kRows = kShape<kPlan>.rows_per_thread();
+  static_assert(!kPlan.multiplies_bands() || kRows == kBands, "a row of each band");
+
+ public:
+  SOLITON_DEVICE explicit OwnPieces(const Bands& bands) : bands_(bands) {}
+
+  /// Of a tile.
+  SOLITON_DEVICE int rows() const { return is_whole() ? kRows : bands_.first == bands_.second ? 1 : 2; }
+  SOLITON_DEVICE int tile(int piece) const { return is_whole() ? piece / kRows : piece / rows(); }
+  SOLITON_DEVICE int row(int piece) const {
+    if (is_whole()) return piece % kRows;
+    return piece % rows() == 0 ? bands_.first : bands_.second;
+  }
+
+ private:
+  SOLITON_DEVICE bool is_whole() const { return !kPlan.multiplies_bands() || bands_.are_all; }
+
+  Bands bands_;
+};
+
 /// Finishes this team's of the CTA's own tiles of a block, of those from its tile `begin` to `end_tile` - 1: `sums` begin
 /// with the former. A thread brings what it needs of a few at once, and keeps it in shared memory: so the code that
 /// finishes a tile is there once, and the loads are on their way together.
@@ -24,32 +47,32 @@ SOLITON_DEVICE void Epilogue<kPlan>::finish_tiles(const MatrixInstance& at, cons
   constexpr int kAtOnce = kBroughtWords / 2;  // sums, and what is brought beside them
   uint4* words = context_.template region<uint4>(RegionId::kTiles) +
                  opaque(worker_) * kBroughtWords * kWarpLanes + context_.lane;
-  const auto own_tile = [&](int piece) { return first + piece / kOwnRows * kTeams; };
+  const OwnPieces<kPlan> at_hand(context_.bands_of(at.phase));
+  const auto own_tile = [&](int piece) { return first + at_hand.tile(piece) * kTeams; };
   const auto tile_at = [&](int piece) { return run.first + own_tile(piece) * run.stride; };
-  const int pieces = count * kOwnRows;
+  const int pieces = count * at_hand.rows();
   SOLITON_NO_UNROLL
   for (int piece = 0; piece < pieces; piece += kAtOnce) {
     const int end = pieces - piece < kAtOnce ? pieces : piece + kAtOnce;
-    own_row_ = piece % kOwnRows;
+    own_row_ = at_hand.row(piece);
     float4* const from = sums.first(own_tile(piece) - begin, row_of_block(), quarter());
     const auto behind = [&](int i) {
-      const int first_row = piece % kOwnRows;
-      return (first_row + i) / kOwnRows * kTeams * sums.tile_words() +
-             ((first_row + i) % kOwnRows - first_row) * kRowStride * kQuarters;
+      return (at_hand.tile(piece + i) - at_hand.tile(piece)) * kTeams * sums.tile_words() +
+             (at_hand.row(piece + i) - at_hand.row(piece)) * kRowStride * kQuarters;
     };
     const auto before = [&](int i) {
-      own_row_ = i % kOwnRows;
+      own_row_ = at_hand.row(i);
       const bool begins = kSumsBeginWithStream && at.phase.output == OutputKind::kResidual && i < end;
       return begins ? load_kept(own_tile(i)) : make_float4(0, 0, 0, 0);
     };
     const auto ahead = [&](int i) {
-      own_row_ = i % kOwnRows;
+      own_row_ = at_hand.row(i);
       return i < end ? load_ahead(at, tile_at(i)).words : make_uint4(0, 0, 0, 0);
     };
     sums.template bring<kAtOnce>(words, piece, end, before, ahead, from, behind);
     SOLITON_NO_UNROLL
     for (int i = piece; i < end; ++i) {
-      own_row_ = i % kOwnRows;
+      own_row_ = at_hand.row(i);
       scale_ = at.phase.input == InputKind::kNormed ? load_shared(context_.factors() + row_of_block()) : 1.0f;
       const uint4 v = load_shared(words + (i - piece) * kWarpLanes);
       const uint4 more = load_shared(words + (kAtOnce + i - piece) * kWarpLanes);

@@ -45,6 +45,10 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       }
     }
     const int own = own_groups(count);
+    if constexpr (kPlan.multiplies_bands()) {
+      if (own >= 1 && !context_.bands_of(phase).are_all)
+        return multiply_bands(stream, context_.bands_of(phase), block.num_chunks, count, put);
+    }
     if (kMostGroups == 2 && own == 2) {
       multiply_own<kMostGroups>(stream, phase, block, count, put);
     } else if (own >= 1) {
@@ -99,6 +103,22 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     });
     put_all(sums, phase.format.type, count, put);
   }
+  /// The same of bf16, by two bands of the rows.
+  template <class Put>
+  SOLITON_DEVICE void multiply_bands(PageStream<kPlan>& stream, const Bands& bands, int chunks, int count,
+                                     const Put& put) {
+    context_.lane = opaque(context_.lane);
+    BandSums sums[2] = {};
+    add_chunks(stream, chunks, count, sums, [&](const Weights<kSetMmas>& weights, CoreMatrices input) {
+      this->issue_bands(sums, weights, input, bands);
+    });
+    context_.lane = opaque(context_.lane);
+    context_.cta = opaque(context_.cta);
+    SOLITON_UNROLL
+    for (BandSums& own : sums) this->scale_sums(own, WeightType::kBf16);
+    const int own = warpgroup() * kGroupTiles + this->tile_of_group();
+    if (own < count) put(own, sums);
+  }
   /// The slots of a warpgroup that has none of the tiles.
   SOLITON_DEVICE void pass_block(PageStream<kPlan>& stream, const MatrixPhase& phase, int chunks, int count) {
     const bool integers = has_scales<kPlan>(phase.format.type);
@@ -123,7 +143,9 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     if constexpr (kFormat.type == WeightType::kE2m1) {
       add_codes<kFormat>(stream, chunks, empty_slots, count, sums);
     } else if constexpr (kRowsShape.slot_chunks > 1) {
-      add_chunks(stream, chunks, count, sums);
+      add_chunks(stream, chunks, count, sums, [&](const Weights<kSetMmas>& weights, CoreMatrices input) {
+        this->issue(sums[0], weights, input);
+      });
     } else {
       add_slots(stream, chunks, empty_slots, count, sums);
     }
@@ -154,8 +176,10 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   }
 
   /// One group, of slots that have a chunk of the activations for each set. A chunk is released when the next one's products
-  /// are on their way: no wait is in between.
-  SOLITON_DEVICE void add_chunks(PageStream<kPlan>& stream, int slots, int count, Sums<1>& sums) {
+  /// are on their way: no wait is in between. issue(weights, input) begins these.
+  template <class AllSums, class Issue>
+  SOLITON_DEVICE void add_chunks(PageStream<kPlan>& stream, int slots, int count, AllSums& sums,
+                                 const Issue& issue) {
     static_assert(kRowsShape.slot_chunks == 1 || (kRowsShape.slot_chunks == kSets && kMostGroups == 1));
     Weights<kSetMmas> weights[2] = {};
     const bool is_there = warpgroup() * kGroupTiles + this->tile_of_group() < count;
@@ -168,7 +192,7 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
         if (is_there)
           load(weights[set], slot, set, this->tile_of_group());  // else products with 0, for less power
         if (set == kSets - 1) stream.release_turn(slot);
-        issue(sums[0], weights[set], CoreMatrices(is_first ? input_.wait() : input_.wait_second()));
+        issue(weights[set], CoreMatrices(is_first ? input_.wait() : input_.wait_second()));
         warpgroup_wait_but_last();
         if (!is_first) input_.release();
         is_first = false;

@@ -42,11 +42,20 @@ class WarpgroupTiles {
     return i * kGroupTiles + (i < kGroups - 1 || last < count ? tile_of_group() : 0);
   }
   /// Waits for all products of a chunk of the input, and releases it.
-  template <int kGroups>
-  SOLITON_DEVICE void end_chunk(float (&sums)[kGroups][kMmaRows / 2]) {
+  template <int kGroups, int kSums>
+  SOLITON_DEVICE void end_chunk(float (&sums)[kGroups][kSums]) {
     SOLITON_UNROLL
     for (int i = 0; i < kGroups; ++i) warpgroup_wait(sums[i]);
     input_.release();
+  }
+  /// Sums of products with weights of a type are those of activations as they are published.
+  template <int kSums>
+  static SOLITON_DEVICE void scale_sums(float (&sums)[kSums], WeightType type) {
+    if constexpr (kInputScale<kPlan> != 1) {
+      const float scale = sum_scale<kPlan>(type);
+      SOLITON_UNROLL
+      for (int k = 0; k < kSums; ++k) sums[k] *= scale;
+    }
   }
   /// Puts down the sums of this warp's tiles of weights of a type, of those tiles that are there.
   template <int kGroups, class Put>
@@ -56,11 +65,7 @@ class WarpgroupTiles {
     for (int i = 0; i < kGroups; ++i) {
       const int own = (i * kWarpgroups + warpgroup()) * kGroupTiles + tile_of_group();
       if (own >= count) continue;
-      if constexpr (kInputScale<kPlan> != 1) {
-        const float scale = sum_scale<kPlan>(type);
-        SOLITON_UNROLL
-        for (int k = 0; k < kMmaRows / 2; ++k) sums[i][k] *= scale;
-      }
+      scale_sums(sums[i], type);
       if constexpr (kRowsShape.parts == 1) {
         put(own, sums[i]);
       } else {
@@ -85,6 +90,21 @@ class WarpgroupTiles {
     warpgroup_fence();
     SOLITON_UNROLL
     for (int k = 0; k < kMmas; ++k) warpgroup_multiply(sums, weights.mmas[k], input.behind(k * kMmaBytes));
+    warpgroup_commit();
+  }
+
+  /// The same with two bands of the rows alone.
+  template <int kMmas>
+  SOLITON_DEVICE void issue_bands(BandSums (&sums)[2], const Weights<kMmas>& weights, CoreMatrices input,
+                                  const Bands& bands) const {
+    warpgroup_fence();
+    SOLITON_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const CoreMatrices rows = input.behind((i == 0 ? bands.first : bands.second) * kBandRows * 16);
+      SOLITON_UNROLL
+      for (int k = 0; k < kMmas; ++k)
+        warpgroup_multiply_some<kMmaRows>(sums[i], weights.mmas[k], rows.behind(k * kMmaBytes));
+    }
     warpgroup_commit();
   }
 

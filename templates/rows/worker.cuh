@@ -260,7 +260,9 @@ class Worker {
       multiplier_.multiply(stream_, at.phase, block(), {first, left < kAtOnce ? left : kAtOnce}, met_,
                            [&](int tile, const auto& own) {
                              context_.cta = opaque(context_.cta);
-                             if (finishes_at_once()) {
+                             if constexpr (std::is_same_v<decltype(own), const BandSums(&)[2]>) {
+                               sums(first).put(tile, own, context_.bands_of(at.phase));
+                             } else if (finishes_at_once()) {
                                epilogue_.swiglu_of_warp(at, block().tiles, first + tile, own);
                              } else {
                                sums(first).put(tile, own);

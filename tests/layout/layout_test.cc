@@ -601,6 +601,15 @@ TEST(DealHalf, DividesWhatACtaHas) {
   }
 }
 
+TEST(RowBands, HaveABitForEveryRowTheyAreAskedFor) {
+  EXPECT_EQ(row_bands(0, 0), 0u);
+  EXPECT_EQ(row_bands(63, 64), 1u);
+  EXPECT_EQ(row_bands(63, 65), 3u);
+  EXPECT_EQ(row_bands(64, 256), 0b1110u);
+  EXPECT_EQ(row_bands(1023, 1024), 1u << 15);
+  EXPECT_EQ(row_bands(0, 1 << 20), ~0u);  // more than there are
+}
+
 /// The least of the integers becomes their zero, the others stay as they are.
 TEST(Random, IntegersHaveTheirZeroForAMean) {
   for (uint32_t index = 0; index < 1000; ++index) {
