@@ -33,7 +33,7 @@ int64_t pages_read(const TreePlan& plan, int step) {
 void put_wanted(const TreeRequest& request, const KernelPlan& plan, int num_rows, LaunchParams& params) {
   params.logits_block = 0;
   params.logits_bands = 0;
-  const bool wants_more = request.want_logits || request.want_logprobs || !request.sampling.empty();
+  const bool wants_more = request.want_logits || request.want_logprobs;
   const uint32_t wanted = request.wanted_bands & row_bands(0, num_rows);
   if (plan.rows < kMostBlockRows || wants_more || request.num_steps > 1 || wanted == 0) return;
   const int first = std::countr_zero(wanted);

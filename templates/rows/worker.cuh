@@ -318,8 +318,11 @@ class Worker {
     for (int row = worker; row < context_.params.tree.num_rows; row += kWorkers) {
       const int token =
           context_.params.sampling.seen == nullptr ? 0 : load_global(context_.fed_tokens() + row);
-      sampler.forbid(row);
-      const uint64_t best = sampler.draw(row, context_.position(row), token);
+      uint64_t best = kNoCandidate;
+      if (context_.logits_bands().has(row / kBandRows)) {
+        sampler.forbid(row);
+        best = sampler.draw(row, context_.position(row), token);
+      }
       if (context_.lane == 0)
         context_.publish(candidates + row * kPlan.block_ctas() + context_.block_cta(), best);
     }

@@ -59,23 +59,31 @@ TEST_P(PromptOfBlocks, ChoosesTheSameWhereFewRowsAreWanted) {
   const std::vector<int32_t> tokens = kernel.prompt(rows);
   std::vector<int32_t> chain(static_cast<size_t>(rows));
   std::iota(chain.begin(), chain.end(), -1);
-  const auto chosen = [&](uint32_t bands) {
+  const auto chosen = [&](uint32_t bands, std::span<const RowSampling> sampling) {
     engine.clear_tree();
     engine.tree().draft(engine.tree().open(), chain);
-    return engine.decode_tree({.tokens = tokens, .wanted_bands = bands}).chosen;
+    return engine.decode_tree({.tokens = tokens, .sampling = sampling, .wanted_bands = bands}).chosen;
   };
-  const std::vector<int32_t> all = chosen(row_bands(0, rows));
-  ASSERT_EQ(all.size(), static_cast<size_t>(rows));
-  ASSERT_GT(std::set<int32_t>(all.begin(), all.end()).size(), 2u);
   const std::vector<uint32_t> wanted = {row_bands(3, 200), row_bands(rows - 5, rows),
                                         row_bands(0, 31) | row_bands(rows - 1, rows),
                                         row_bands(70, 71) | row_bands(150, 200)};
-  for (const uint32_t bands : wanted) {
-    const std::vector<int32_t> few = chosen(bands);
-    ASSERT_EQ(few.size(), all.size());
-    for (int row = 0; row < rows; ++row) {
-      if ((bands >> row / kBandRows & 1) == 0) continue;
-      EXPECT_EQ(few[row], all[row]) << row << " of " << bands;
+  std::vector<RowSampling> sampling(static_cast<size_t>(rows));
+  for (int row = 0; row < rows; ++row) {
+    if (row % 3 > 0) sampling[row] = {.inverse_temperature = 0.5f, .seed = 7u + row, .top_k = row % 2 * 5};
+  }
+  for (const std::span<const RowSampling> draws :
+       {std::span<const RowSampling>(), std::span<const RowSampling>(sampling)}) {
+    if (!draws.empty() && row_blocks(plan.rows) > 1) continue;  // it draws for none
+    const std::vector<int32_t> all = chosen(row_bands(0, rows), draws);
+    ASSERT_EQ(all.size(), static_cast<size_t>(rows));
+    ASSERT_GT(std::set<int32_t>(all.begin(), all.end()).size(), 2u);
+    for (const uint32_t bands : wanted) {
+      const std::vector<int32_t> few = chosen(bands, draws);
+      ASSERT_EQ(few.size(), all.size());
+      for (int row = 0; row < rows; ++row) {
+        if ((bands >> row / kBandRows & 1) == 0) continue;
+        EXPECT_EQ(few[row], all[row]) << row << " of " << bands;
+      }
     }
   }
 }
