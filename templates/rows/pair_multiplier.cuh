@@ -120,8 +120,8 @@ class PairMultiplier {
   /// This worker's part of a batch's lines.
   SOLITON_DEVICE void make_lines(const MatrixPhase& phase, const Batch& batch) {
     unsigned char* const to = lines_at<kPlan>(context_, batch.place);
-    const int first =
-        opaque(batch.first_pair);  // nothing of what follows is to be worked out where no lines are made
+    // Nothing of what follows is to be worked out where no lines are made.
+    const int first = opaque(batch.first_pair);
     const int pairs = opaque(batch.pairs);
     if (kGathers && batch.gates) {
       const Slot any(context_, 0);
