@@ -32,8 +32,9 @@ SOLITON_DEVICE void Multiplier<kPlan>::multiply_pages(PageStream<kPlan>& stream,
     // What is computed of it for pages of one format is not kept for those of the other: registers.
     if constexpr (kPlan.model.further.has_scales()) context_.lane = opaque(context_.lane);
     int slots[kTilesAtOnce<kPlan>];
+    slots[0] = stream.wait();  // one tile is always there
     SOLITON_UNROLL
-    for (int tile = 0; tile < kTilesAtOnce<kPlan>; ++tile)
+    for (int tile = 1; tile < kTilesAtOnce<kPlan>; ++tile)
       slots[tile] = tile < tiles ? stream.wait() : slots[0];
     SOLITON_NO_UNROLL
     for (int column = 0; column < columns; column += kRowsShape.chunk_columns()) {
