@@ -23,7 +23,7 @@ struct Batch {
   int pairs = 0;
   LinesPlace place = LinesPlace::kInput;
   bool gates = false;        // of gate and up?
-  bool second_half = false;  // see Context::whole_slots()
+  bool second_half = false;  // see Context::kExpertHalves
 
   SOLITON_DEVICE bool is_empty() const { return tile == end; }
 };
