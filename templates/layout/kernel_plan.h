@@ -246,14 +246,6 @@ struct KernelPlan {
   SOLITON_HOST_DEVICE constexpr int dim_shares() const { return ceil_divide(model.head_dim, warp_dims); }
   /// Query tiles that an attention item of any length may touch: the pages of one with more stay in the ring until it is done.
   SOLITON_HOST_DEVICE constexpr int streamed_query_tiles() const { return kWorkers / dim_shares(); }
-  /// May lm_head be multiplied by some bands of a block's rows alone? It is in bf16; CTAs do not share its sums, whose tags tell no
-  /// more than some uses of a place apart; and kernels of mixtures have no register left.
-  SOLITON_HOST_DEVICE constexpr bool multiplies_bands() const {
-    if (!warpgroups || block_rows() != kMostBlockRows || model.mixture.experts > 0) return false;
-    const Phase& logits = phases[num_phases - 1];
-    return matrices[logits.matrix].format.type == WeightType::kBf16 && logits.column_slices == 1 &&
-           shape().parts == 1 && shape().slot_chunks > 1;
-  }
   /// What a CTA keeps of the residual stream.
   SOLITON_HOST_DEVICE constexpr int residual_bytes() const {
     return 4 * residual_tiles * kTileRows * block_rows();

@@ -128,6 +128,15 @@ SOLITON_HOST_DEVICE constexpr ExpertsLayout experts_layout(const KernelPlan& pla
   return {plan.rows, plan.model.mixture, gathers ? most_pair_lines(plan.rows) : 0, plan.multiplies_pairs()};
 }
 
+/// May lm_head be multiplied by some bands of a block's rows alone? It is in bf16; CTAs do not share its sums, whose tags tell no
+/// more than some uses of a place apart; and kernels of mixtures have no register left.
+SOLITON_HOST_DEVICE constexpr bool multiplies_bands(const KernelPlan& plan) {
+  if (!plan.warpgroups || plan.block_rows() != kMostBlockRows || plan.model.mixture.experts > 0) return false;
+  const Phase& logits = plan.phases[plan.num_phases - 1];
+  return plan.matrices[logits.matrix].format.type == WeightType::kBf16 && logits.column_slices == 1 &&
+         plan.shape().parts == 1 && plan.shape().slot_chunks > 1;
+}
+
 enum class BarrierId : int {
   kPageFull,    // producer and copy -> workers
   kPageEmpty,   // workers -> producer

@@ -42,7 +42,7 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
   SOLITON_DEVICE int logits_cta() const { return shares_logits() ? cta : block_cta(); }
   /// Bands of the block's rows whose choices are wanted.
   SOLITON_DEVICE Bands logits_bands() const {
-    if constexpr (!kPlan.multiplies_bands()) return {};
+    if constexpr (!multiplies_bands(kPlan)) return {};
     const int wanted = opaque(params.logits_bands);  // no register is to hold it for the launch
     if (wanted == 0) return {};
     return {(wanted & 0xff) - 1, (wanted >> 8) - 1, false};

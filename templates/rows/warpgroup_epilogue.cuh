@@ -10,7 +10,7 @@ namespace soliton::rows {
 template <const KernelPlan& kPlan>
 class OwnPieces {
   static constexpr int kRows = kShape<kPlan>.rows_per_thread();
-  static_assert(!kPlan.multiplies_bands() || kRows == kBands, "a row of each band");
+  static_assert(!multiplies_bands(kPlan) || kRows == kBands, "a row of each band");
 
  public:
   SOLITON_DEVICE explicit OwnPieces(const Bands& bands) : bands_(bands) {}
@@ -24,7 +24,7 @@ class OwnPieces {
   }
 
  private:
-  SOLITON_DEVICE bool is_whole() const { return !kPlan.multiplies_bands() || bands_.are_all; }
+  SOLITON_DEVICE bool is_whole() const { return !multiplies_bands(kPlan) || bands_.are_all; }
 
   Bands bands_;
 };

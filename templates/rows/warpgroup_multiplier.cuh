@@ -45,7 +45,7 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
       }
     }
     const int own = own_groups(count);
-    if constexpr (kPlan.multiplies_bands()) {
+    if constexpr (multiplies_bands(kPlan)) {
       if (own >= 1 && !context_.bands_of(phase).are_all)
         return multiply_bands(stream, context_.bands_of(phase), block.num_chunks, count, put);
     }

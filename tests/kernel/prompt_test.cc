@@ -5,6 +5,7 @@
 
 #include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
+#include "layout/several_rows.h"
 #include "models/error.h"
 
 namespace soliton {
@@ -55,7 +56,7 @@ TEST_P(PromptOfBlocks, ChoosesTheSameWhereFewRowsAreWanted) {
   Engine& engine = kernel.engine();
   const int rows = engine.max_prompt_rows() - 6;
   const KernelPlan& plan = *engine.library().descriptor(engine.kernel_for_prompt(rows)).plan;
-  ASSERT_TRUE(plan.multiplies_bands() || GetParam() != std::string("broad-4-rows512"));
+  ASSERT_TRUE(rows::multiplies_bands(plan) || GetParam() != std::string("broad-4-rows512"));
   const std::vector<int32_t> tokens = kernel.prompt(rows);
   std::vector<int32_t> chain(static_cast<size_t>(rows));
   std::iota(chain.begin(), chain.end(), -1);
