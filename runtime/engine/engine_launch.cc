@@ -44,7 +44,7 @@ void put_wanted(const TreeRequest& request, const KernelPlan& plan, int num_rows
     params.logits_block = static_cast<int16_t>(1 + block);
   }
   if (std::popcount(wanted) <= 2)
-    params.logits_bands = static_cast<int16_t>(1 + first % kBands + 256 * (1 + last % kBands));
+    params.logits_bands = static_cast<int16_t>(pack_bands(first % kBands, last % kBands));
 }
 
 /// Bytes from one address to another.

@@ -140,8 +140,7 @@ struct LaunchParams {
   float* partials;       // [num_kv_heads * partials_per_head][tree_partial_words], kMissing at launch
   int32_t skips_choice;  // 1: one step that chooses nothing, for all but the last chunk of a prompt
   int16_t logits_block;  // 1 + the only block of rows whose choices are wanted; 0: those of all are
-  int16_t
-      logits_bands;  // 1 + the first band of its rows whose choices are wanted, and 256 times that of the second; 0: of all
+  int16_t logits_bands;  // of its rows the bands that are wanted, see pack_bands(); 0: all are
   SamplingView sampling;
   uint64_t* records;             // host memory, [outputs], kNoRecord at launch
   const uint32_t* stop_request;  // host memory

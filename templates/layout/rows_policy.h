@@ -56,6 +56,16 @@ constexpr uint32_t row_bands(int first, int end) {
   for (int band = first / kBandRows; band < 32 && band * kBandRows < end; ++band) bands |= 1u << band;
   return bands;
 }
+/// Two bands of a block, or twice the same one, as LaunchParams has them.
+constexpr int pack_bands(int first, int second) {
+  return 1 + first + kBands * second;
+}
+SOLITON_HOST_DEVICE constexpr int first_band(int packed) {
+  return (packed - 1) % kBands;
+}
+SOLITON_HOST_DEVICE constexpr int second_band(int packed) {
+  return (packed - 1) / kBands;
+}
 
 /// Rows beyond which an item's new tokens come through the ring, where warpgroups attend to pages together: of more rows
 /// shared memory has no room for them beside queries.

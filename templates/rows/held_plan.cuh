@@ -45,7 +45,7 @@ struct PlanHolder : MachineContext<kPlan, RegionId, BarrierId> {
     if constexpr (!multiplies_bands(kPlan)) return {};
     const int wanted = opaque(params.logits_bands);  // no register is to hold it for the launch
     if (wanted == 0) return {};
-    return {(wanted & 0xff) - 1, (wanted >> 8) - 1, false};
+    return {first_band(wanted), second_band(wanted), false};
   }
   /// Those that a phase is multiplied by.
   SOLITON_DEVICE Bands bands_of(const MatrixPhase& matrix) const {
