@@ -7,7 +7,9 @@
 #include <cmath>
 #include <filesystem>
 
+#include "bands.h"
 #include "layout/random.h"
+#include "layout/several_rows.h"
 #include "models/error.h"
 #include "models/hf_config.h"
 #include "reference_model.h"
@@ -83,7 +85,7 @@ class ModelsOnCard : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Models, ModelsOnCard,
                          testing::Values("int4", "int4-zeros", "int4-wide", "int4-ordered", "int4-8b-layer",
                                          "int4-bias", "int4-mixture", "int4-pairs", "fp8", "norm128",
-                                         "norm64-bias", "deep256-group4"),
+                                         "norm64-bias", "deep256-group4", "broad"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -114,6 +116,26 @@ TEST_P(ModelsOnCard, VerifyFindsATensorThatBecameZero) {
     ++num_damaged;
   }
   EXPECT_GT(num_damaged, 0);
+}
+
+/// Of a block of rows of one prompt.
+TEST(BandsOnCard, ChooseTheSameAsAllRows) {
+  std::optional<KernelLibrary> library;
+  try {
+    library.emplace(KernelLibrary::open(kernel_path("broad")));
+    library->select_device(0);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const ModelFacts facts = library->model().facts;
+  Engine engine(std::move(*library), {.context = 640});
+  engine.load_random(kSeed);
+  const int rows = engine.max_prompt_rows() - 6;
+  ASSERT_TRUE(rows::multiplies_bands(*engine.library().descriptor(engine.kernel_for_prompt(rows)).plan));
+  std::vector<int32_t> tokens;
+  for (int i = 0; i < rows; ++i)
+    tokens.push_back(static_cast<int32_t>(random_bits(i, kSeed) % static_cast<uint32_t>(facts.vocabulary)));
+  expect_bands_choose_alike(engine, tokens);
 }
 
 }  // namespace

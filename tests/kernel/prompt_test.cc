@@ -1,8 +1,6 @@
 // Steps that take blocks of rows of one prompt: the logits behind it, whichever block its last token is in, and the same bits
 // under every schedule. These kernels need several CTAs a block, and hundreds of tokens: one test for what others have several.
-#include <numeric>
-#include <set>
-
+#include "bands.h"
 #include "kernel/kernel_cases.h"
 #include "kernel/kernel_fixture.h"
 #include "layout/several_rows.h"
@@ -49,44 +47,14 @@ TEST_P(PromptOfBlocks, GivesTheSameBitsUnderEverySchedule) {
   }
 }
 
-// Where choices of few rows are wanted, lm_head is multiplied by their bands, of one block by all CTAs: the same choices as where
-// all are.
+// Of one block by all CTAs.
 TEST_P(PromptOfBlocks, ChoosesTheSameWhereFewRowsAreWanted) {
   KernelUnderTest kernel(GetParam(), kContext);
   Engine& engine = kernel.engine();
   const int rows = engine.max_prompt_rows() - 6;
   const KernelPlan& plan = *engine.library().descriptor(engine.kernel_for_prompt(rows)).plan;
   ASSERT_TRUE(rows::multiplies_bands(plan) || GetParam() != std::string("broad-4-rows512"));
-  const std::vector<int32_t> tokens = kernel.prompt(rows);
-  std::vector<int32_t> chain(static_cast<size_t>(rows));
-  std::iota(chain.begin(), chain.end(), -1);
-  const auto chosen = [&](uint32_t bands, std::span<const RowSampling> sampling) {
-    engine.clear_tree();
-    engine.tree().draft(engine.tree().open(), chain);
-    return engine.decode_tree({.tokens = tokens, .sampling = sampling, .wanted_bands = bands}).chosen;
-  };
-  const std::vector<uint32_t> wanted = {row_bands(3, 200), row_bands(rows - 5, rows),
-                                        row_bands(0, 31) | row_bands(rows - 1, rows),
-                                        row_bands(70, 71) | row_bands(150, 200)};
-  std::vector<RowSampling> sampling(static_cast<size_t>(rows));
-  for (int row = 0; row < rows; ++row) {
-    if (row % 3 > 0) sampling[row] = {.inverse_temperature = 0.5f, .seed = 7u + row, .top_k = row % 2 * 5};
-  }
-  for (const std::span<const RowSampling> draws :
-       {std::span<const RowSampling>(), std::span<const RowSampling>(sampling)}) {
-    if (!draws.empty() && row_blocks(plan.rows) > 1) continue;  // it draws for none
-    const std::vector<int32_t> all = chosen(row_bands(0, rows), draws);
-    ASSERT_EQ(all.size(), static_cast<size_t>(rows));
-    ASSERT_GT(std::set<int32_t>(all.begin(), all.end()).size(), 2u);
-    for (const uint32_t bands : wanted) {
-      const std::vector<int32_t> few = chosen(bands, draws);
-      ASSERT_EQ(few.size(), all.size());
-      for (int row = 0; row < rows; ++row) {
-        if ((bands >> row / kBandRows & 1) == 0) continue;
-        EXPECT_EQ(few[row], all[row]) << row << " of " << bands;
-      }
-    }
-  }
+  expect_bands_choose_alike(engine, kernel.prompt(rows));
 }
 
 // A kernel of blocks draws for no row, and takes no branches.
