@@ -29,9 +29,10 @@ SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
 /// 4520 -> 3643 for 16, 7434 -> 3939 for 32; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for 16, 4865 -> 3108 for 32, where 8
-/// rows of bf16 would take 3990 instead of 3730. Of E2M1 beside other formats, `further`, 64 rows have no registers.
+/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 4569 -> 3477 for 32, 6109 -> 3996 for 64, where 16 would take 3457
+/// instead of 3444 and 8 3307 instead of 3224.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
-  if (further.type == WeightType::kE2m1) return 128;
+  if (further.type == WeightType::kE2m1) return format.has_scales() ? 128 : 32;  // of both no registers
   if (!scales_sums(format, further)) return 16;
   return format.has_scales() ? 8 : 64;
 }
@@ -205,7 +206,9 @@ struct RowsPolicy {
   int query_sets = warpgroups && !format.has_scales() ? 2 : 1;
   /// Do scores of a page come about while those before become weights? Registers. Measured: 5589 -> 5447 for 64 rows.
   bool overlaps_pages =
-      !gathers && (!warpgroups || !format.has_scales() || at_rows(rows, true, false, false, false, false));
+      !gathers &&
+      (!warpgroups || (!format.has_scales() && !(further.type == WeightType::kE2m1 && rows < 64)) ||
+       at_rows(rows, true, false, false, false, false));
   /// Does a warp have all of a new token's key and value on their way at once as it appends them? Of many rows it has several.
   /// Measured, 4 bits: 8203 -> 8006 for 256 rows of a prompt. Registers of few rows' kernels are fewer.
   bool appends_at_once = at_rows(rows, false, false, false, true, true);

@@ -118,24 +118,64 @@ TEST_P(ModelsOnCard, VerifyFindsATensorThatBecameZero) {
   EXPECT_GT(num_damaged, 0);
 }
 
-/// Of a block of rows of one prompt.
-TEST(BandsOnCard, ChooseTheSameAsAllRows) {
-  std::optional<KernelLibrary> library;
-  try {
-    library.emplace(KernelLibrary::open(kernel_path("broad")));
-    library->select_device(0);
-  } catch (const Error& error) {
-    GTEST_SKIP() << error.what();
+/// Random weights, as the kernel has them.
+class RandomModelOnCard : public testing::Test {
+ protected:
+  /// Skips the test where there is no card.
+  void open(const char* model) {
+    try {
+      KernelLibrary library = KernelLibrary::open(kernel_path(model));
+      library.select_device(0);
+      engine_.emplace(std::move(library), EngineOptions{.context = 640});
+      engine_->load_random(kSeed);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
   }
-  const ModelFacts facts = library->model().facts;
-  Engine engine(std::move(*library), {.context = 640});
-  engine.load_random(kSeed);
-  const int rows = engine.max_prompt_rows() - 6;
-  ASSERT_TRUE(rows::multiplies_bands(*engine.library().descriptor(engine.kernel_for_prompt(rows)).plan));
-  std::vector<int32_t> tokens;
-  for (int i = 0; i < rows; ++i)
-    tokens.push_back(static_cast<int32_t>(random_bits(i, kSeed) % static_cast<uint32_t>(facts.vocabulary)));
-  expect_bands_choose_alike(engine, tokens);
+  std::vector<int32_t> prompt(int length) const {
+    const uint32_t vocabulary = engine_->library().model().facts.vocabulary;
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < length; ++i)
+      tokens.push_back(static_cast<int32_t>(random_bits(i, kSeed) % vocabulary));
+    return tokens;
+  }
+
+  std::optional<Engine> engine_;
+};
+
+/// Of a block of rows of one prompt.
+TEST_F(RandomModelOnCard, ChoosesTheSameWhereFewRowsAreWanted) {
+  open("broad");
+  if (IsSkipped()) return;
+  const int rows = engine_->max_prompt_rows() - 6;
+  ASSERT_TRUE(rows::multiplies_bands(*engine_->library().descriptor(engine_->kernel_for_prompt(rows)).plan));
+  expect_bands_choose_alike(*engine_, prompt(rows));
+}
+
+/// Codes in E2M1, which single warps multiply, and warpgroups: a prompt by each kernel gives the logits that one row gives.
+TEST_F(RandomModelOnCard, GivesRowsOfCodesTheLogitsOfOne) {
+  open("nvfp4");
+  if (IsSkipped()) return;
+  const auto decode = [&](const std::vector<int32_t>& tokens) {
+    engine_->set_position(0);
+    return engine_->decode({.tokens = tokens, .max_tokens = 1, .want_logits = true}).logits;
+  };
+  const auto rows_of = [&](int kernel) { return engine_->library().descriptor(kernel).plan->rows; };
+  const int kernels = engine_->library().num_kernels();
+  std::vector<std::vector<float>> by_rows(1);
+  for (int kernel = 1; kernel < kernels; ++kernel) {
+    ASSERT_EQ(engine_->kernel_for_prompt(rows_of(kernel)), kernel);
+    by_rows.push_back(decode(prompt(rows_of(kernel))));
+  }
+  engine_->feed_one_by_one();
+  for (int kernel = 1; kernel < kernels; ++kernel) {
+    const std::vector<float> expected = decode(prompt(rows_of(kernel)));
+    float scale = 0;
+    for (const float logit : expected) scale = std::max(scale, std::abs(logit));
+    ASSERT_GT(scale, 0);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(by_rows[kernel][i], expected[i], scale / 32) << rows_of(kernel) << " rows, " << i;
+  }
 }
 
 }  // namespace

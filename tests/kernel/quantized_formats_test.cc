@@ -104,13 +104,20 @@ TEST_P(QuantizedFormats, DecodeLikeTheirWeights) {
     KernelUnderTest kernel(GetParam().kernel, folder, std::move(weights));
     kernel.expect_like_reference(kernel.prompt(2), 2);
     if (facts.further_bits == 0 || kernel.engine().max_rows() < 8) continue;
-    // The same by a kernel of several rows, whose tokens one row then reads.
-    const std::vector<int32_t> tokens = kernel.prompt(9);
-    kernel.engine().set_position(0);
-    kernel.reference().reset();
-    kernel.engine().feed(kernel.engine().main_branch(), std::span(tokens).first(8));
-    for (int i = 0; i < 8; ++i) kernel.reference().step(tokens[static_cast<size_t>(i)], i);
-    kernel.expect_like_reference({tokens.back()}, 1);
+    // The same by each kernel of several rows, whose tokens one row then reads.
+    const KernelLibrary& library = kernel.engine().library();
+    for (int i = 0; i < library.num_kernels(); ++i) {
+      const int rows = library.descriptor(i).plan->rows;
+      if (rows == 1 || rows >= 256) continue;
+      const int count = rows / 2 + 1;  // more than the next smaller kernel takes
+      ASSERT_EQ(kernel.engine().kernel_for_prompt(count), i);
+      const std::vector<int32_t> tokens = kernel.prompt(count + 1);
+      kernel.engine().set_position(0);
+      kernel.reference().reset();
+      kernel.engine().feed(kernel.engine().main_branch(), std::span(tokens).first(count));
+      for (int k = 0; k < count; ++k) kernel.reference().step(tokens[static_cast<size_t>(k)], k);
+      kernel.expect_like_reference({tokens.back()}, 1);
+    }
     if (kernel.engine().max_prompt_rows() < 256) continue;
     // Experts' rows side by side.
     kernel.engine().set_position(0);
