@@ -29,7 +29,7 @@ SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
 /// 4520 -> 3643 for 16, 7434 -> 3939 for 32; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for 16, 4865 -> 3108 for 32, where 8
-/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 4569 -> 3477 for 32, 6109 -> 3996 for 64, where 16 would take 3457
+/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 4560 -> 3381 for 32, 6108 -> 3886 for 64, where 16 would take 3457
 /// instead of 3444 and 8 3307 instead of 3224.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
   if (further.type == WeightType::kE2m1) return format.has_scales() ? 128 : 32;  // of both no registers
