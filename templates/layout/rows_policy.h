@@ -32,7 +32,7 @@ SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat
 /// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 4560 -> 3381 for 32, 6108 -> 3886 for 64, where 16 would take 3457
 /// instead of 3444 and 8 3307 instead of 3224.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
-  if (further.type == WeightType::kE2m1) return format.has_scales() ? 128 : 32;  // of both no registers
+  if (further.type == WeightType::kE2m1) return 32;
   if (!scales_sums(format, further)) return 16;
   return format.has_scales() ? 8 : 64;
 }
@@ -175,6 +175,10 @@ struct RowsPolicy {
   /// prompt.
   int alike_ctas = 4;
 
+  /// Blocks of columns of E2M1 that warpgroups multiply at once, while as many become bf16. Registers. Measured, NVFP4: 3416 -> 3381
+  /// for 32 rows, 3988 -> 3886 for 64.
+  int code_blocks = at_rows(rows, 2, 2, 2, 2, 1);
+
   /// Registers of a worker, where they are shared out. With fewer, attention of 256 rows spills a few, and 128 rows of integers
   /// with heads of 64.
   int worker_registers = at_rows(rows, 216, 216, 216, 216, 224);
@@ -204,7 +208,8 @@ struct RowsPolicy {
   bool holds_queries = at_rows(rows, true, true, true, false, false);
   /// Sets in which a page's scores are made. Registers hold the queries of one.
   int query_sets = warpgroups && !format.has_scales() ? 2 : 1;
-  /// Do scores of a page come about while those before become weights? Registers. Measured: 5589 -> 5447 for 64 rows.
+  /// Do scores of a page come about while those before become weights? Registers: of 32 rows by warpgroups E2M1 has none. Measured:
+  /// 5589 -> 5447 for 64 rows.
   bool overlaps_pages =
       !gathers &&
       (!warpgroups || (!format.has_scales() && !(further.type == WeightType::kE2m1 && rows < 64)) ||

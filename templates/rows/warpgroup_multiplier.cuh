@@ -211,8 +211,8 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
                                 float (&sums)[kGroups][kMmaRows / 2]) {
     constexpr int kChunkBlocks = kBlocks / kRowsShape.slot_chunks;
     static_assert(kGroups == 1 || kRowsShape.slot_chunks == 1, "of two groups chunks would go by twice");
-    // Measured, NVFP4, 64 rows: 3988 -> 3886.
-    constexpr int kTogether = kMmaRows <= 64 && kChunkBlocks % 2 == 0 ? 2 : 1;
+    constexpr int kTogether = kRowsShape.code_blocks;
+    static_assert(kChunkBlocks % kTogether == 0, "a chunk is whole batches");
     // What is computed of it is not kept beside what attention needs: registers.
     context_.lane = opaque(context_.lane);
     Weights<kTogether * kBlockMmas> weights[2];

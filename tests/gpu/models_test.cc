@@ -1,5 +1,5 @@
 // On a card: small models against the reference, whose weights are the same exactly: 4-bit integers, biases, normed
-// heads. Skipped without one.
+// heads; kernels of several rows against that of one row, or with themselves. Skipped without one.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
         Formats{"int4-floats-3-all", {"gptq-v2-64-dynamic-skip"}},
         Formats{"plain-4-split", {"nf4", "nf4-single"}},
         Formats{"mixture-nvfp4-3-all", {"nvfp4-c-t", "nvfp4-modelopt"}},
-        Formats{"nvfp4-3-all", {"nvfp4-c-t", "nvfp4-modelopt"}}, Formats{"nvfp4-2-rows128", {"nvfp4-c-t"}},
+        Formats{"nvfp4-3-all", {"nvfp4-c-t", "nvfp4-modelopt"}}, Formats{"nvfp4-2-to-128", {"nvfp4-c-t"}},
         Formats{"int4-wide-3", {"gptq-v1-one", "gptq-v2-one", "awq-one", "c-t-one"}}),
     [](const testing::TestParamInfo<Formats>& info) {
       std::string name = info.param.kernel;
