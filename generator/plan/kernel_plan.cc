@@ -28,7 +28,7 @@ int slot_bytes(const Plan& plan) {
     const WeightFormat format = matrix.format;
     if (!plan.warpgroups) {
       bytes = std::max(bytes, weight_bytes(format, format.page_columns()));
-    } else if (format.has_scales()) {
+    } else if (format != WeightFormat{}) {
       const int tiles = shape.tiles_at_once() / kWarpgroups;
       bytes = std::max(bytes, tiles * weight_bytes(format, shape.slot_columns(format)));
     }

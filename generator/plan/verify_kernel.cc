@@ -128,15 +128,17 @@ void check_model(const Plan& plan, const ModelShape& model, Comparison& check) {
 }
 
 /// Of a ring slot: as many as the largest page of weights, or half of one of the cache, takes. Each of two warpgroups has a slot
-/// of its own, of some columns of its tiles, which in bf16 and E2M1 are a page's at most.
+/// of its own, of some columns of its tiles, which in bf16 are a page's at most.
 int slot_bytes(const Plan& plan) {
   int bytes = kPageBytes;
   for (const PlanMatrix& matrix : plan.matrices) {
     int columns = matrix.format.page_columns();
     int tiles = 1;
     if (plan.warpgroups) {
-      if (!matrix.format.has_scales()) continue;
-      columns = plan.shape().integer_slot_chunks * plan.shape().chunk_columns();
+      if (matrix.format == WeightFormat{}) continue;
+      columns = 256;
+      if (matrix.format.has_scales())
+        columns = plan.shape().integer_slot_chunks * plan.shape().chunk_columns();
       tiles = plan.shape().tiles_at_once() / 2;
     }
     bytes =

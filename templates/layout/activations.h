@@ -51,6 +51,7 @@ struct RowsShape : RowsPolicy {
   }
   /// Those of a slot of a matrix, where warpgroups multiply.
   SOLITON_HOST_DEVICE constexpr int slot_columns(WeightFormat matrix) const {
+    if (matrix.type == WeightType::kE2m1) return kE2m1PaddedColumns;
     return (matrix.has_scales() ? integer_slot_chunks : slot_chunks) * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }

@@ -29,10 +29,10 @@ SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
 /// 4520 -> 3643 for 16, 7434 -> 3939 for 32; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for 16, 4865 -> 3108 for 32, where 8
-/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 4560 -> 3381 for 32, 6108 -> 3886 for 64, where 16 would take 3457
-/// instead of 3444 and 8 3307 instead of 3224.
+/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 3206 -> 2492 for 8, 3444 -> 2622
+/// for 16, 4560 -> 3018 for 32, 6108 -> 3682 for 64.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
-  if (further.type == WeightType::kE2m1) return 32;
+  if (further.type == WeightType::kE2m1) return format.has_scales() ? 32 : 8;
   if (!scales_sums(format, further)) return 16;
   return format.has_scales() ? 8 : 64;
 }
@@ -147,7 +147,7 @@ struct RowsPolicy {
   /// rows, whose chunks are half as wide, four of a group.
   int integer_slot_chunks = digits > 0 ? 4 : at_rows(rows, 2, 2, 2, 2, 2, 4);
   /// The same of a slot of bf16: of 256 rows shared memory has room for few columns, and pieces of tiles of so few are slow to
-  /// copy.
+  /// copy. One of E2M1 has kE2m1PaddedColumns.
   int slot_chunks = at_rows(rows, 1, 1, 1, 1, 1, 2);
   /// Tiles side by side in a ring slot; of each fewer columns. Bulk copies of half a page are slower (measured: 4909 -> 4568
   /// for 32 rows), but whole pages of two tiles take as many columns of x, for which 64 rows have no room, and integers no

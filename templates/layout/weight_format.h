@@ -62,6 +62,8 @@ constexpr WeightType kLastWeightType = WeightType::kE4m3;
 constexpr int kE4m3Group = 128;        // columns that share a scale
 constexpr float kMostE4m3Scale = 128;  // bf16 holds 2^120 times as much
 
+constexpr int kE2m1PaddedColumns =
+    256;  // what padding is to at least: where warpgroups multiply, columns of a slot
 constexpr int kE2m1CodeBytes = 256;  // of a block of 32 columns, before its exponents or scales
 constexpr int kMostE2m1Exponent =
     128;                         // of a scale, which is 2^(exponent - 127): bf16 holds 2^126 times as much
@@ -190,8 +192,9 @@ constexpr int kLeastPaddingWarps = 4;
 
 /// Columns of a matrix with padding: zeros, so that every consumer warp owns whole blocks, or units, of every page.
 SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
-  const int warps = consumer_warps < kLeastPaddingWarps ? kLeastPaddingWarps : consumer_warps;
-  return round_up(columns, format.least_columns() > 0 ? format.least_columns() : kColumnBlock * warps);
+  if (format.least_columns() > 0) return round_up(columns, format.least_columns());
+  const int least = format.type == WeightType::kE2m1 ? kE2m1PaddedColumns : kColumnBlock * kLeastPaddingWarps;
+  return round_up(columns, kColumnBlock * consumer_warps < least ? least : kColumnBlock * consumer_warps);
 }
 
 /// Columns of the page that begins where `rest` columns of a tile are left. Strips must not straddle groups,

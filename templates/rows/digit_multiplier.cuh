@@ -7,15 +7,15 @@
 #include "formats/integer_scales.cuh"
 #include "formats/integer_words.cuh"
 #include "rows/input_digits.cuh"
-#include "rows/integer_slot.cuh"
 #include "rows/page_stream.cuh"
+#include "rows/weight_slot.cuh"
 
 namespace soliton::rows {
 
 template <const KernelPlan& kPlan>
 class DigitMultiplier {
   using Digits = InputDigits<kPlan>;
-  using Slot = IntegerSlot<kPlan>;
+  using Slot = WeightSlot<kPlan>;
 
  public:
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
@@ -133,7 +133,8 @@ class DigitMultiplier {
     };
     SOLITON_NO_UNROLL
     for (int i = first; i < range.end; i += part.stride) {
-      const CoreMatrices input(digits_.step(first_step));  // all lanes have it by the time that the slot is there
+      const CoreMatrices input(
+          digits_.step(first_step));  // all lanes have it by the time that the slot is there
       open(i);
       load(0);
       if (i != first) take(1, kSets - 1);  // of the slot before

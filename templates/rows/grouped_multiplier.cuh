@@ -141,7 +141,7 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   template <WeightFormat kFormat>
   SOLITON_DEVICE void load_set(Weights<kMmasAtOnce<kFormat>>& weights, int slot, int set, int tile) const {
     if constexpr (kFormat.type == WeightType::kE2m1) {
-      this->template load_codes<kFormat>(weights, slot, set, tile);
+      this->template load_codes<kFormat>(weights, this->weights_of(slot, tile), set);
     } else {
       this->load(weights, slot, set, tile);
     }

@@ -240,8 +240,7 @@ class InputLoader {
       const int column = block.first_column + block.chunk(i) * columns;
       const unsigned char* slot = input + static_cast<int64_t>(column / kRowsShape.chunk_columns()) * kStride;
       if (!integers) {
-        SOLITON_UNROLL
-        for (int chunk = 0; chunk < kRowsShape.slot_chunks; ++chunk)
+        for (int chunk = 0; chunk < columns / kRowsShape.chunk_columns(); ++chunk)
           push(slot + chunk * kStride, kChunkBytes);
       } else if constexpr (kPlan.model.integers.has_scales()) {
         with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {

@@ -220,7 +220,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       context_.cta = opaque(context_.cta);
       const TileBlock block = context_.block(phase);
       const int column =
-          block.first_column + block.chunk(block.num_chunks - left) * IntegerSlot<kPlan, kFormat>::kColumns;
+          block.first_column + block.chunk(block.num_chunks - left) * WeightSlot<kPlan, kFormat>::kColumns;
       columns = page_of(kFormat, phase.padded, column).columns;
     }
     return columns / kFormat.least_columns();

@@ -3,14 +3,14 @@
 
 #include "formats/integer_scales.cuh"
 #include "formats/integer_words.cuh"
-#include "rows/integer_slot.cuh"
 #include "rows/warpgroup_tiles.cuh"
+#include "rows/weight_slot.cuh"
 
 namespace soliton::rows {
 
 template <const KernelPlan& kPlan, WeightFormat kFormat>
 struct IntegerSteps {
-  using Slot = IntegerSlot<kPlan, kFormat>;
+  using Slot = WeightSlot<kPlan, kFormat>;
   static constexpr int kChunks = Slot::kColumns / kShape<kPlan>.chunk_columns();  // of a slot
   static constexpr int kSteps = Slot::kColumns / (kStrips * kStepColumns);
   static constexpr int kChunkSteps = kShape<kPlan>.chunk_columns() / (kStrips * kStepColumns);

@@ -3,7 +3,7 @@
 
 #include "rows/expert_producer.cuh"
 #include "rows/groups.cuh"
-#include "rows/integer_slot.cuh"
+#include "rows/weight_slot.cuh"
 
 namespace soliton::rows {
 
@@ -133,27 +133,29 @@ class Producer : public ExpertProducer<kPlan> {
     const int64_t stride = block.tiles.stride / kPlan.num_cards * tile_bytes;
     const char* tiles = layer_weights<kPlan>(context_.params, phase, at.layer) +
                         block.tiles.first / kPlan.num_cards * tile_bytes;
-    if constexpr (kPlan.model.integers.has_scales()) {
-      if (has_scales<kPlan>(phase.format.type)) {
-        return with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
-          stream_integers<kFormat>(phase, block, tiles, stride);
-        });
+    with_format<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+      if constexpr (kFormat.type == WeightType::kBf16) {
+        stream_pieces(phase, block, tiles + bytes_of(block.first_column), stride);
+      } else {
+        stream_joint_slots<kFormat>(phase, block, tiles, stride);
       }
-    }
-    tiles += bytes_of(block.first_column);
-    const int piece_bytes = with_blocks<kPlan>(
-        phase.format.type, [&]<WeightFormat kFormat>() { return piece_bytes_of(kFormat); });
+    });
+  }
+  /// Of bf16.
+  SOLITON_DEVICE void stream_pieces(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
+                                    int64_t stride) {
+    constexpr int kBytes = kShape<kPlan>.slot_columns({}) / kColumnBlock * WeightFormat{}.block_bytes();
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const char* group = tiles + block.chunk(i) * piece_bytes;
+        const char* group = tiles + block.chunk(i) * kBytes;
         const int end =
             -round_up(count < kTilesAtOnce<kPlan> ? count : kTilesAtOnce<kPlan>, kWarpgroups * kGroupTiles);
         SOLITON_NO_UNROLL
         for (int tile = 0; tile > end; tile -= kGroupTiles) {
-          this->add_page(phase.window, nothing, [&] { fill(group, stride, count + tile, piece_bytes); });
+          this->add_page(phase.window, nothing, [&] { fill(group, stride, count + tile, kBytes); });
           group += kGroupTiles * stride;
         }
       }
@@ -198,7 +200,7 @@ class Producer : public ExpertProducer<kPlan> {
   SOLITON_DEVICE void stream_integers_of_groups(const MatrixPhase& phase, const ExpertPhase& experts,
                                                 const char* matrix) {
     constexpr WeightFormat kFormat = kPlan.model.integers;
-    using Slot = IntegerSlot<kPlan, kFormat>;
+    using Slot = WeightSlot<kPlan, kFormat>;
     const bool gates = experts.axis == ExpertAxis::kRows;
     const int columns = columns_of_groups<kPlan>(experts);
     SOLITON_NO_UNROLL
@@ -209,14 +211,13 @@ class Producer : public ExpertProducer<kPlan> {
       SOLITON_NO_UNROLL
       for (int column = 0; column < columns; column += Slot::kColumns) {
         if (this->stopped()) return;
-        IntegerPieces own = {kFormat.value_bytes(column),
-                             kFormat.value_bytes(columns) + kFormat.scale_bytes(column)};
-        if (gates) own = integer_pieces<kFormat>(phase, column);
+        SlotPieces own = {kFormat.value_bytes(column),
+                          kFormat.value_bytes(columns) + kFormat.scale_bytes(column)};
+        if (gates) own = slot_pieces<kFormat>(phase, column);
         SOLITON_NO_UNROLL
         for (int tile = 0; tile < kWarpgroups * kGroupTiles; tile += kGroupTiles) {
-          this->add_page(phase.window, nothing, [&] {
-            fill_integers<Slot>(tiles, own, experts.stored_tile_bytes, tile, taken.tiles);
-          });
+          this->add_page(phase.window, nothing,
+                         [&] { fill_slot<Slot>(tiles, own, experts.stored_tile_bytes, tile, taken.tiles); });
         }
       }
     }
@@ -234,24 +235,23 @@ class Producer : public ExpertProducer<kPlan> {
     for (int i = 0; i < tiles; ++i) this->copy(i * kPieceBytes, group + i * stride, bytes);
   }
 
-  /// The same of integers: a slot holds the tiles of all groups of a warpgroup, words and then scales. Warpgroups that share
+  /// The same of other formats: a slot holds the tiles of all groups of a warpgroup, words and then scales. Warpgroups that share
   /// a group have a slot of it in turn, and as many of them.
   template <WeightFormat kFormat>
-  SOLITON_DEVICE void stream_integers(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
-                                      int64_t stride) {
-    using Slot = IntegerSlot<kPlan, kFormat>;
+  SOLITON_DEVICE void stream_joint_slots(const MatrixPhase& phase, const TileBlock& block, const char* tiles,
+                                         int64_t stride) {
+    using Slot = WeightSlot<kPlan, kFormat>;
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
-      const bool shares = shares_group<kPlan>(count);
+      const bool shares = kFormat.has_scales() && shares_group<kPlan>(count);
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
-        const IntegerPieces pieces =
-            integer_pieces<kFormat>(phase, block.first_column + block.chunk(i) * Slot::kColumns);
+        const SlotPieces pieces =
+            slot_pieces<kFormat>(phase, block.first_column + block.chunk(i) * Slot::kColumns);
         SOLITON_NO_UNROLL
         for (int tile = 0; tile < (shares ? 1 : kWarpgroups) * kGroupTiles; tile += kGroupTiles) {
-          this->add_page(phase.window, nothing,
-                         [&] { fill_integers<Slot>(tiles, pieces, stride, tile, count); });
+          this->add_page(phase.window, nothing, [&] { fill_slot<Slot>(tiles, pieces, stride, tile, count); });
         }
       }
       if (shares && block.num_chunks % kWarpgroups != 0)
@@ -260,14 +260,15 @@ class Producer : public ExpertProducer<kPlan> {
     }
   }
   /// Offsets in a tile.
-  struct IntegerPieces {
+  struct SlotPieces {
     int words;
     int scales;
   };
   /// Of a slot that begins with a column.
   template <WeightFormat kFormat>
-  SOLITON_DEVICE IntegerPieces integer_pieces(const MatrixPhase& phase, int column) const {
-    using Slot = IntegerSlot<kPlan, kFormat>;
+  SOLITON_DEVICE SlotPieces slot_pieces(const MatrixPhase& phase, int column) const {
+    using Slot = WeightSlot<kPlan, kFormat>;
+    if constexpr (!kFormat.has_scales()) return {weight_bytes(kFormat, column), 0};
     constexpr int kColumnBytes = kFormat.value_bytes(1);
     constexpr int kFull = kFormat.page_columns();
     const PageSpan page = kPlan.has_full_pages() ? PageSpan{column / kFull * kFull, kFull}
@@ -279,8 +280,8 @@ class Producer : public ExpertProducer<kPlan> {
   }
   /// Of tiles `first` to `first` + 3, and of a second group, if there is one, the same further on, what is there of `count`.
   template <class Slot>
-  SOLITON_DEVICE void fill_integers(const char* tiles, IntegerPieces pieces, int64_t stride, int first,
-                                    int count) const {
+  SOLITON_DEVICE void fill_slot(const char* tiles, SlotPieces pieces, int64_t stride, int first,
+                                int count) const {
     constexpr int kNext = kWarpgroups * kGroupTiles;  // from one group of a warpgroup to the next
     const auto tiles_from = [&](int tile) {
       const int left = count - tile;
@@ -295,11 +296,12 @@ class Producer : public ExpertProducer<kPlan> {
   }
   /// A group of the slot's tiles, from `place` on, of which `count` or all are there.
   template <class Slot>
-  SOLITON_DEVICE void fill_group(int place, const char* tile, IntegerPieces pieces, int64_t stride,
+  SOLITON_DEVICE void fill_group(int place, const char* tile, SlotPieces pieces, int64_t stride,
                                  int count) const {
     const auto fill_tile = [&](int i) {
       this->copy((place + i) * Slot::kWordBytes, tile + pieces.words, Slot::kWordBytes);
-      this->copy(Slot::scales_of(place + i), tile + pieces.scales, Slot::kScaleBytes);
+      if constexpr (Slot::kScaleBytes > 0)
+        this->copy(Slot::scales_of(place + i), tile + pieces.scales, Slot::kScaleBytes);
       tile += stride;
     };
     if constexpr (kShape<kPlan>.digits > 0) {  // few rows leave little time, and registers for it
@@ -318,9 +320,6 @@ class Producer : public ExpertProducer<kPlan> {
     if (i < count && i < kGroupTiles) fill_tile(i);
   }
   static constexpr int kPieceBytes = kPageBytes / kGroupTiles;  // room for a tile, which bf16 fills
-  static SOLITON_HOST_DEVICE constexpr int piece_bytes_of(WeightFormat format) {
-    return kShape<kPlan>.slot_columns({}) / kColumnBlock * format.block_bytes();
-  }
   static constexpr int kChunk = kShape<kPlan>.chunk_columns();
 
   /// Pairs with the input loader's arrival at the same phase of attention; false once the launch has stopped.

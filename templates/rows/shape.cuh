@@ -59,9 +59,8 @@ constexpr int kColumnWarps = kShape<kPlan>.column_warps;
 /// Columns of a phase's slots, where warpgroups multiply.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE int slot_columns(const MatrixPhase& matrix) {
-  constexpr int kOfIntegers = kShape<kPlan>.slot_columns(kPlan.model.integers);
-  constexpr int kOthers = kShape<kPlan>.slot_columns({});
-  return has_scales<kPlan>(matrix.format.type) ? kOfIntegers : kOthers;
+  return with_format<kPlan>(matrix.format.type,
+                            [&]<WeightFormat kFormat>() { return kShape<kPlan>.slot_columns(kFormat); });
 }
 
 template <const KernelPlan& kPlan>

@@ -64,7 +64,6 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   static constexpr int kSets = 2;  // that a slot's products are made in: by registers
   static constexpr int kSetMmas = kSteps / kSets;
   static constexpr int kBlockMmas = kColumnBlock / kMmaColumns;
-  static constexpr int kBlocks = kSteps / kBlockMmas;
   static_assert(kRowsShape.tiles_per_slot == kGroupTiles, "a slot is a group's chunk of columns");
 
   SOLITON_DEVICE const unsigned char* weights_of(int slot, int tile) const {
@@ -76,12 +75,12 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
     for (int k = 0; k < kSetMmas; ++k)
       weights.mmas[k] = load_shared(fragments + (set * kSetMmas + k) * kWarpLanes);
   }
-  /// The same of codes in E2M1, neighbouring blocks of columns.
+  /// Of codes in E2M1, neighbouring blocks of columns of a tile.
   template <WeightFormat kFormat, int kMmas>
-  SOLITON_DEVICE void load_codes(Weights<kMmas>& weights, int slot, int block, int tile) const {
+  SOLITON_DEVICE void load_codes(Weights<kMmas>& weights, const unsigned char* tile, int block) const {
     SOLITON_UNROLL
     for (int i = 0; i < kMmas / kBlockMmas; ++i) {
-      const unsigned char* own = weights_of(slot, tile) + (block + i) * kFormat.block_bytes();
+      const unsigned char* own = tile + (block + i) * kFormat.block_bytes();
       const BlockOperands operands = Gemv<kFormat>::load(own, context_.lane);
       weights.mmas[kBlockMmas * i] = operands.first;
       weights.mmas[kBlockMmas * i + 1] = operands.second;
@@ -125,9 +124,8 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   }
   /// The slots of a warpgroup that has none of the tiles.
   SOLITON_DEVICE void pass_block(PageStream<kPlan>& stream, const MatrixPhase& phase, int chunks, int count) {
-    const bool integers = has_scales<kPlan>(phase.format.type);
-    const int slots = integers ? 1 : slots_of_chunk(count);
-    const int inputs = integers ? kRowsShape.integer_slot_chunks : kRowsShape.slot_chunks;
+    const int slots = phase.format.type == WeightType::kBf16 ? slots_of_chunk(count) : 1;
+    const int inputs = slot_columns<kPlan>(phase) / kRowsShape.chunk_columns();
     for (int chunk = 0; chunk < chunks; ++chunk) {
       pass(stream, slots);
       for (int i = 0; i < inputs; ++i) {
@@ -145,7 +143,7 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   SOLITON_DEVICE void add_blocks(PageStream<kPlan>& stream, int chunks, int count, Sums<kGroups>& sums) {
     const int empty_slots = slots_of_chunk(count) - kGroups;
     if constexpr (kFormat.type == WeightType::kE2m1) {
-      add_codes<kFormat>(stream, chunks, empty_slots, count, sums);
+      add_codes<kFormat>(stream, chunks, count, sums);
     } else if constexpr (kRowsShape.slot_chunks > 1) {
       add_chunks(stream, chunks, count, sums, [&](const Weights<kSetMmas>& weights, CoreMatrices input) {
         this->issue(sums[0], weights, input);
@@ -207,38 +205,37 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
 
   /// Codes in E2M1: while a block of columns, or two, is multiplied, the next becomes bf16. Registers have no room for more of them.
   template <WeightFormat kFormat, int kGroups>
-  SOLITON_DEVICE void add_codes(PageStream<kPlan>& stream, int slots, int empty_slots, int count,
+  SOLITON_DEVICE void add_codes(PageStream<kPlan>& stream, int slots, int count,
                                 float (&sums)[kGroups][kMmaRows / 2]) {
-    constexpr int kChunkBlocks = kBlocks / kRowsShape.slot_chunks;
-    static_assert(kGroups == 1 || kRowsShape.slot_chunks == 1, "of two groups chunks would go by twice");
+    using Slot = WeightSlot<kPlan, kFormat>;
+    constexpr int kChunkBlocks = kRowsShape.chunk_columns() / kColumnBlock;
+    constexpr int kChunks = Slot::kColumns / kRowsShape.chunk_columns();  // of a slot
     constexpr int kTogether = kRowsShape.code_blocks;
-    static_assert(kChunkBlocks % kTogether == 0, "a chunk is whole batches");
+    constexpr int kBatches = kGroups * kChunkBlocks / kTogether;  // of a chunk
+    static_assert(kChunkBlocks % kTogether == 0 && kBatches % 2 == 0, "batches take turns in chunks alike");
     // What is computed of it is not kept beside what attention needs: registers.
     context_.lane = opaque(context_.lane);
     Weights<kTogether * kBlockMmas> weights[2];
     SOLITON_NO_UNROLL
     for (; slots > 0; --slots) {
-      int slot = stream.wait_turn(warpgroup());
-      SOLITON_NO_UNROLL
-      for (int chunk = 0; chunk < kRowsShape.slot_chunks; ++chunk) {
+      const int slot = stream.wait_turn(warpgroup());
+      SOLITON_UNROLL
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
         const CoreMatrices input(input_.wait());
         SOLITON_UNROLL
-        for (int i = 0; i < kGroups; ++i) {
-          if (i > 0) slot = stream.wait_turn(warpgroup());
-          SOLITON_UNROLL
-          for (int block = 0; block < kChunkBlocks; block += kTogether) {
-            auto& own = weights[block / kTogether % 2];
-            const bool ends = block + kTogether == kChunkBlocks;
-            load_codes<kFormat>(own, slot, chunk * kChunkBlocks + block,
-                                this->template tile_of<kGroups>(i, count) % kGroupTiles);
-            if (ends && chunk == kRowsShape.slot_chunks - 1) stream.release_turn(slot);
-            issue(sums[i], own, input.behind(block * kBlockMmas * kMmaBytes));
-            if (i < kGroups - 1 || !ends) warpgroup_wait_but_last();
-          }
+        for (int batch = 0; batch < kBatches; ++batch) {
+          const int group = batch / (kBatches / kGroups);
+          const int block = batch % (kBatches / kGroups) * kTogether;
+          load_codes<kFormat>(
+              weights[batch % 2],
+              stream.bytes(slot) + this->template tile_of<kGroups>(group, count) * Slot::kWordBytes,
+              chunk * kChunkBlocks + block);
+          if (batch == kBatches - 1 && chunk == kChunks - 1) stream.release_turn(slot);
+          issue(sums[group], weights[batch % 2], input.behind(block * kBlockMmas * kMmaBytes));
+          if (batch < kBatches - 1) warpgroup_wait_but_last();
         }
         end_chunk(sums);
       }
-      if (kGroups == 1) pass(stream, empty_slots);
     }
   }
 };

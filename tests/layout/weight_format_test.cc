@@ -209,6 +209,18 @@ TEST(WeightFormat, Bf16TakesWhatItsColumnsTake) {
   EXPECT_EQ(padded_columns(format, 96, 8), 256);
 }
 
+TEST(WeightFormat, E2m1IsPaddedToWhatASlotOfSeveralRowsHas) {
+  for (const int group : {0, 16}) {
+    const WeightFormat format = {WeightType::kE2m1, group};
+    for (const int warps : {1, 2, 4, 8}) {
+      EXPECT_EQ(padded_columns(format, 96, warps), 256);
+      EXPECT_EQ(padded_columns(format, 512, warps), 512);
+      EXPECT_EQ(padded_columns(format, 520, warps), 768);
+    }
+    EXPECT_EQ(padded_columns(format, 96, 16), 512);
+  }
+}
+
 TEST(WeightFormat, IntegersArePaddedToWholeUnits) {
   const WeightFormat format = {WeightType::kInt4, 64, true};
   for (const int warps : {1, 2, 4, 8}) {

@@ -1,5 +1,5 @@
-// A ring slot of integers where warpgroups multiply: of each of four or eight tiles the words of a few columns, and behind
-// all of them their scales, as pages have them (layout/weight_format.h).
+// A ring slot of integers, or of E2M1, where warpgroups multiply: of each of four or eight tiles the words of a few columns, and
+// behind all of them their scales, as pages have them (layout/weight_format.h). Blocks of E2M1 have their scales in them.
 #pragma once
 
 #include "layout/weight_format.h"
@@ -8,13 +8,14 @@
 namespace soliton::rows {
 
 template <const KernelPlan& kPlan, WeightFormat kFormat = kPlan.model.integers>
-struct IntegerSlot {
+struct WeightSlot {
   static constexpr int kColumns = kShape<kPlan>.slot_columns(kFormat);
   static constexpr int kGroups = kShape<kPlan>.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of tiles
   static constexpr int kTiles = kGroups * kGroupTiles;
-  static constexpr int kWordBytes = kFormat.value_bytes(kColumns);  // of a tile
-  static constexpr int kScaleBytes = weight_bytes(kFormat, kColumns) - kWordBytes;
-  static_assert(kColumns % kFormat.group == 0 && (kFormat.block == 0 || kColumns == kFormat.block) &&
+  static constexpr int kScaleBytes = kFormat.has_scales() ? kFormat.scale_bytes(kColumns) : 0;  // of a tile
+  static constexpr int kWordBytes = weight_bytes(kFormat, kColumns) - kScaleBytes;
+  static constexpr int kSharing = kFormat.has_scales() ? kFormat.group : kColumnBlock;
+  static_assert(kColumns % kSharing == 0 && (kFormat.block == 0 || kColumns == kFormat.block) &&
                     kScaleBytes % 16 == 0,
                 "whole groups, or a block, that bulk copies take");
   static_assert(kTiles * (kWordBytes + kScaleBytes) <= kPlan.slot_bytes);
