@@ -1,7 +1,6 @@
 // The products of a mixture's experts where warpgroups multiply: a group's lines by some tiles of its expert after the other.
-// Weights come as of other matrices, a slot of four tiles by 128 columns for each warpgroup in turn; of activations a chunk has as
-// many columns of the group's lines as there is room for. Of integers a slot has 256 columns, and they become bf16 times their
-// scales.
+// Weights come as of other matrices, a slot of four tiles by 128 columns for each warpgroup in turn, of E2M1 and integers by 256; of
+// activations a chunk has as many columns of the group's lines as there is room for. Integers become bf16 times their scales.
 #pragma once
 
 #include "ops/row_factors.cuh"
@@ -70,7 +69,7 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
   }
 
   static constexpr Mixture kMixture = kPlan.model.mixture;
-  /// Does down of an expert end with half a slot?
+  /// Does down of an expert end with half a slot of bf16?
   static constexpr bool kEndsWithHalf = kMixture.ffn % kGroupSlotColumns != 0;
   static_assert(kSets * kGroupColumns == kGroupSlotColumns);
 
@@ -159,18 +158,28 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     const int pieces = pieces_of_chunk<kPlan>(width);
     const int worker = opaque(worker_);
     const int warpgroup = worker / kGroupWarps;
-    if (warpgroup * kGroupTiles >= count) return pass_piece(stream, columns, pieces);
+    constexpr int kSlotColumns = group_slot_columns(kFormat.type);
+    if (warpgroup * kGroupTiles >= count) return pass_piece(stream, columns, kSlotColumns, pieces);
     const int own = warpgroup * kGroupTiles + worker % kGroupWarps;
     const int tile = own < count ? worker % kGroupWarps : 0;  // where there is none, nobody looks at the sums
     Sums sums = {};
     Weights<kMmas> weights[2];
     const unsigned char* chunk = nullptr;
-    int piece = 0;  // of the chunk
-    const auto multiply_sets = [&]<int kCount>(int slot) {
+    int piece = 0;      // of the chunk
+    int first_set = 0;  // in a slot
+    const auto multiply_sets = [&]<int kCount>(bool ends) {
+      const int slot = stream.see_turn(warpgroup);
       SOLITON_UNROLL
       for (int set = 0; set < kCount; ++set) {
-        load_set<kFormat>(weights[set % 2], slot, set, tile);
-        if (set == kCount - 1) stream.release_turn(slot);
+        load_set<kFormat>(weights[set % 2], slot, first_set + set, tile);
+        if (set == kCount - 1) {
+          first_set += kCount;
+          ends = ends || first_set == kSlotColumns / kGroupColumns * kSetsOfPiece;
+          if (ends) {
+            stream.end_turn(slot);
+            first_set = 0;
+          }
+        }
         const int of_piece = set % kSetsOfPiece;
         const bool begins = of_piece == 0 && piece == 0;
         const bool holds = begins && chunk != nullptr;
@@ -191,9 +200,9 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     };
     SOLITON_NO_UNROLL
     for (; columns >= kGroupSlotColumns; columns -= kGroupSlotColumns)
-      multiply_sets.template operator()<2 * kSetsOfPiece>(stream.wait_turn(warpgroup));
+      multiply_sets.template operator()<2 * kSetsOfPiece>(columns == kGroupSlotColumns);
     if constexpr (kEndsWithHalf) {
-      if (columns > 0) multiply_sets.template operator()<kSetsOfPiece>(stream.wait_turn(warpgroup));
+      if (columns > 0) multiply_sets.template operator()<kSetsOfPiece>(true);
     }
     warpgroup_wait(sums);
     input_.release();
@@ -212,7 +221,7 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     const int pieces = pieces_of_chunk<kPlan>(width);
     const int worker = opaque(worker_);
     const int warpgroup = worker / kGroupWarps;
-    if (warpgroup * kGroupTiles >= count) return pass_piece(stream, columns, pieces);
+    if (warpgroup * kGroupTiles >= count) return pass_piece(stream, columns, kLayout.slot_columns(), pieces);
     const int own = warpgroup * kGroupTiles + worker % kGroupWarps;
     const int tile = own < count ? worker % kGroupWarps : 0;  // where there is none, nobody looks at the sums
     Sums sums = {};
@@ -254,11 +263,11 @@ class GroupedMultiplier : public WarpgroupMultiplier<kPlan> {
     if (own < count) put(sums);
   }
   /// The same of a warpgroup that has none of the tiles.
-  SOLITON_DEVICE void pass_piece(PageStream<kPlan>& stream, int columns, int pieces) {
+  SOLITON_DEVICE void pass_piece(PageStream<kPlan>& stream, int columns, int slot_columns, int pieces) {
     const int warpgroup = opaque(worker_) / kGroupWarps;
     SOLITON_NO_UNROLL
     for (int column = 0; column < columns; column += kGroupColumns) {
-      if (column % kRows.slot_columns() == 0) stream.release_turn(stream.wait_turn(warpgroup));
+      if (column % slot_columns == 0) stream.release_turn(stream.wait_turn(warpgroup));
       if (column / kGroupColumns % pieces != 0) continue;
       input_.wait();
       input_.release();

@@ -27,12 +27,21 @@ class PageStream {
   /// before all have ended this one: its parity is never more than one phase off.
   SOLITON_DEVICE int wait_turn(int turn) {
     static_assert(kPlan.ring_slots % kWarpgroups == 0, "a warpgroup always meets the same slots in a phase");
+    const int slot = see_turn(turn);
+    page_.advance(kWarpgroups);
+    return slot;
+  }
+  /// The same, where more than once something is looked for in a slot, until end_turn().
+  SOLITON_DEVICE int see_turn(int turn) const {
     const int slot = page_.slot(turn);
     context_.wait(context_.barrier(BarrierId::kPageFull, slot), page_.parity(turn), WaitKind::kPageFull,
                   slot);
     warp_sync();
-    page_.advance(kWarpgroups);
     return slot;
+  }
+  SOLITON_DEVICE void end_turn(int slot) {
+    release_turn(slot);
+    page_.advance(kWarpgroups);
   }
   /// Of such a slot, for the others too.
   SOLITON_DEVICE void release_turn(int slot) const {

@@ -177,7 +177,7 @@ class Producer : public ExpertProducer<kPlan> {
         return;
       }
       const int all = known_weight_bytes<kPlan>(phase.format.type, columns_of_groups<kPlan>(experts));
-      const int piece = known_weight_bytes<kPlan>(phase.format.type, kGroupSlotColumns);
+      const int piece = known_weight_bytes<kPlan>(phase.format.type, group_slot_columns(phase.format.type));
       SOLITON_NO_UNROLL
       for (GroupPieces<kPlan> pieces(context_, experts); !pieces.at_end(); pieces.next()) {
         const auto taken = *pieces;
