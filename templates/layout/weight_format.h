@@ -62,8 +62,8 @@ constexpr WeightType kLastWeightType = WeightType::kE4m3;
 constexpr int kE4m3Group = 128;        // columns that share a scale
 constexpr float kMostE4m3Scale = 128;  // bf16 holds 2^120 times as much
 
-constexpr int kE2m1PaddedColumns =
-    256;  // what padding is to at least: where warpgroups multiply, columns of a slot
+/// What E2M1 is padded to at least: columns of a slot, where warpgroups multiply.
+constexpr int kE2m1PaddedColumns = 256;
 constexpr int kE2m1CodeBytes = 256;  // of a block of 32 columns, before its exponents or scales
 constexpr int kMostE2m1Exponent =
     128;                         // of a scale, which is 2^(exponent - 127): bf16 holds 2^126 times as much

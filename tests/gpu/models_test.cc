@@ -152,7 +152,7 @@ TEST_F(RandomModelOnCard, ChoosesTheSameWhereFewRowsAreWanted) {
   expect_bands_choose_alike(*engine_, prompt(rows));
 }
 
-/// Codes in E2M1, which single warps multiply, and warpgroups: a prompt by each kernel gives the logits that one row gives.
+/// Codes in E2M1: a prompt by each kernel gives the logits that one row gives.
 TEST_F(RandomModelOnCard, GivesRowsOfCodesTheLogitsOfOne) {
   open("nvfp4");
   if (IsSkipped()) return;

@@ -40,11 +40,12 @@ bool is_found(KernelUnderTest& kernel, const Fault& fault, uint64_t num_seeds = 
     DecodeResult result;
     try {
       result = kernel.decode_from(kPosition, last, kTokens);
+      kernel.emulation() = sound;
+      // Reported too if the fault has left behind these tokens what is no number: a weight of 0 does not hide it.
+      if (expected.empty()) expected = kernel.decode_from(kPosition, last, kTokens).logits;
     } catch (const std::exception&) {
       return true;
     }
-    kernel.emulation() = sound;
-    if (expected.empty()) expected = kernel.decode_from(kPosition, last, kTokens).logits;
     if (result.logits != expected) return true;
   }
   return false;
@@ -226,8 +227,7 @@ struct MutantPlan {
 class Mutant : public testing::TestWithParam<MutantPlan> {};
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutant,
-                         testing::Values(MutantPlan{"mutant-one-place", 3},
-                                         MutantPlan{"mutant-unsigned", 1}),
+                         testing::Values(MutantPlan{"mutant-one-place", 3}, MutantPlan{"mutant-unsigned", 1}),
                          [](const testing::TestParamInfo<MutantPlan>& info) {
                            std::string name = info.param.kernel;
                            std::replace(name.begin(), name.end(), '-', '_');
