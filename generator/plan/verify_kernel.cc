@@ -136,7 +136,7 @@ int slot_bytes(const Plan& plan) {
     int tiles = 1;
     if (plan.warpgroups) {
       if (matrix.format == WeightFormat{}) continue;
-      columns = 256;
+      columns = kCodeSlotColumns;
       if (matrix.format.has_scales())
         columns = plan.shape().integer_slot_chunks * plan.shape().chunk_columns();
       tiles = plan.shape().tiles_at_once() / 2;

@@ -13,6 +13,9 @@
 
 namespace soliton {
 
+/// Of a tile in E2M1, that a slot has where warpgroups multiply.
+constexpr int kCodeSlotColumns = 256;
+
 /// Collects violations, each once.
 class Report {
  public:

@@ -71,14 +71,15 @@ const char* order_name(RowOrder order) {
   return kNames[static_cast<int>(order)];
 }
 
-/// Columns that padding is to: whole blocks for each consumer, and for four at least, or eight of E2M1, of integers whole steps, or
-/// pages if these are put together.
+/// Columns that padding is to: whole blocks for each consumer, and for four at least, of E2M1 whole slots of several rows, of integers
+/// whole steps, or pages if these are put together.
 int padding_unit(const PlanMatrix& matrix, int consumer_warps) {
   if (matrix.experts.axis == ExpertAxis::kColumns && matrix.format.has_scales())
     return matrix.format.page_columns();
   if (matrix.format.least_columns() > 0) return matrix.format.least_columns();
-  const int least_warps = matrix.format.type == WeightType::kE2m1 ? 8 : kLeastPaddingWarps;
-  return kColumnBlock * std::max(consumer_warps, least_warps);
+  const bool has_codes = matrix.format.type == WeightType::kE2m1;
+  return std::max(kColumnBlock * consumer_warps,
+                  has_codes ? kCodeSlotColumns : kColumnBlock * kLeastPaddingWarps);
 }
 
 /// How the facts say that a phase's matrix stands.

@@ -54,10 +54,8 @@ struct GroupedRows {
 
   /// Columns of a row, with those that fill its last slot of weights: zeros.
   SOLITON_HOST_DEVICE constexpr int columns() const { return round_up(hidden, kGroupSlotColumns); }
-  /// Of a slot of weights: of integers those of a unit of a full page.
-  SOLITON_HOST_DEVICE constexpr int slot_columns() const {
-    return integers.has_scales() ? integers.page_columns() / kUnits : kGroupSlotColumns;
-  }
+  /// Of a slot of integers: those of a unit of a full page. Of others see group_slot_columns().
+  SOLITON_HOST_DEVICE constexpr int slot_columns() const { return integers.page_columns() / kUnits; }
   /// Steps of a strip of integers, of the page that has a column of a row. What experts have between gate and down are units of
   /// full pages.
   SOLITON_HOST_DEVICE constexpr int steps_at(int column) const {
@@ -113,8 +111,8 @@ struct GroupedRows {
   }
 
   /// What it takes to multiply a piece of an expert's tiles by so many lines: weights that come as fast as memory is, and beside
-  /// them products. An estimate: with it CTAs still end apart where rows choose unevenly. Weights that become bf16 take no more beside
-  /// their products: 1024 rows of gpt-oss and of Qwen3-30B-A3B in 4 bits would take 6% longer with 3 instead of 8, and as long with 5.
+  /// them products. An estimate: with it CTAs still end apart where rows choose unevenly. Weights that become bf16 ask for no
+  /// other: with 3 instead of 8, 1024 rows of gpt-oss would take 6% longer, of Qwen3-30B-A3B in 4 bits 5%.
   static SOLITON_HOST_DEVICE constexpr int piece_cost(int width) { return 8 + width / 32; }
 
   // The list of groups, which every CTA makes: words in shared memory. How many there are, and what a piece of each of them costs

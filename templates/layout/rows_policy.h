@@ -29,8 +29,8 @@ SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
 /// 4520 -> 3643 for 16, 7434 -> 3939 for 32; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for 16, 4865 -> 3108 for 32, where 8
-/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 3206 -> 2492 for 8, 3444 -> 2622
-/// for 16, 4560 -> 3018 for 32, 6108 -> 3682 for 64.
+/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 3206 -> 2573 for 8, 3444 -> 2725
+/// for 16; with slots of half as many columns, 4560 -> 3381 for 32, 6108 -> 3886 for 64.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
   if (further.type == WeightType::kE2m1) return format.has_scales() ? 32 : 8;
   if (!scales_sums(format, further)) return 16;

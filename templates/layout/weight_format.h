@@ -194,7 +194,8 @@ constexpr int kLeastPaddingWarps = 4;
 SOLITON_HOST_DEVICE constexpr int padded_columns(WeightFormat format, int columns, int consumer_warps) {
   if (format.least_columns() > 0) return round_up(columns, format.least_columns());
   const int least = format.type == WeightType::kE2m1 ? kE2m1PaddedColumns : kColumnBlock * kLeastPaddingWarps;
-  return round_up(columns, kColumnBlock * consumer_warps < least ? least : kColumnBlock * consumer_warps);
+  const int own = kColumnBlock * consumer_warps;
+  return round_up(columns, own < least ? least : own);
 }
 
 /// Columns of the page that begins where `rest` columns of a tile are left. Strips must not straddle groups,

@@ -12,7 +12,7 @@ struct WeightSlot {
   static constexpr int kColumns = kShape<kPlan>.slot_columns(kFormat);
   static constexpr int kGroups = kShape<kPlan>.tiles_at_once() / (kWarpgroups * kGroupTiles);  // of tiles
   static constexpr int kTiles = kGroups * kGroupTiles;
-  static constexpr int kScaleBytes = kFormat.has_scales() ? kFormat.scale_bytes(kColumns) : 0;  // of a tile
+  static constexpr int kScaleBytes = kFormat.scale_bytes(kColumns);  // of a tile
   static constexpr int kWordBytes = weight_bytes(kFormat, kColumns) - kScaleBytes;
   static constexpr int kSharing = kFormat.has_scales() ? kFormat.group : kColumnBlock;
   static_assert(kColumns % kSharing == 0 && (kFormat.block == 0 || kColumns == kFormat.block) &&
