@@ -118,6 +118,13 @@ SOLITON_DEVICE void warpgroup_multiply(float (&c)[32], uint4 a, CoreMatrices b) 
                : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()),
                  "n"(kAdds ? 1 : 0));
 }
+/// c -= a b, of 16 rows.
+SOLITON_DEVICE void warpgroup_subtract(float (&c)[8], uint4 a, CoreMatrices b) {
+  asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {" SOLITON_FIRST_8
+               "}, {%8,%9,%10,%11}, %12, 1, -1, 1, 0;"
+               : SOLITON_SUMS_8(0)
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<16 * 16, 128>()));
+}
 /// The same of 64 rows that lie among kRows.
 template <int kRows>
 SOLITON_DEVICE void warpgroup_multiply_some(float (&c)[32], uint4 a, CoreMatrices b) {
@@ -180,28 +187,39 @@ SOLITON_DEVICE void warpgroup_multiply_f16(float (&c)[64], uint4 a, CoreMatrices
 #define SOLITON_INTEGERS_16(i) \
   SOLITON_INTEGERS_4(i), SOLITON_INTEGERS_4(i + 4), SOLITON_INTEGERS_4(i + 8), SOLITON_INTEGERS_4(i + 12)
 
-template <bool kAdds>
-SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[12], uint4 a, CoreMatrices b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n24k32.s32.u8.s8 {" SOLITON_FIRST_12 "}, {%12,%13,%14,%15}, %16, %17;"
-      : SOLITON_INTEGERS_12
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<24 * 16, 128>()), "n"(kAdds ? 1 : 0));
+#define SOLITON_MULTIPLY_BYTES(rows, type, first, operands, ...)                                          \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #rows "k32.s32." type ".s8 {" first "}, " operands ";" \
+               : __VA_ARGS__                                                                              \
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<rows * 16, 128>()),             \
+                 "n"(kAdds ? 1 : 0))
+template <bool kSigned, bool kAdds>
+SOLITON_DEVICE void warpgroup_multiply_bytes(int32_t (&c)[12], uint4 a, CoreMatrices b) {
+  if constexpr (kSigned) {
+    SOLITON_MULTIPLY_BYTES(24, "s8", SOLITON_FIRST_12, "{%12,%13,%14,%15}, %16, %17", SOLITON_INTEGERS_12);
+  } else {
+    SOLITON_MULTIPLY_BYTES(24, "u8", SOLITON_FIRST_12, "{%12,%13,%14,%15}, %16, %17", SOLITON_INTEGERS_12);
+  }
 }
-template <bool kAdds>
-SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[16], uint4 a, CoreMatrices b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n32k32.s32.u8.s8 {" SOLITON_FIRST_16 "}, {%16,%17,%18,%19}, %20, %21;"
-      : SOLITON_INTEGERS_16(0)
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<32 * 16, 128>()), "n"(kAdds ? 1 : 0));
+template <bool kSigned, bool kAdds>
+SOLITON_DEVICE void warpgroup_multiply_bytes(int32_t (&c)[16], uint4 a, CoreMatrices b) {
+  if constexpr (kSigned) {
+    SOLITON_MULTIPLY_BYTES(32, "s8", SOLITON_FIRST_16, "{%16,%17,%18,%19}, %20, %21", SOLITON_INTEGERS_16(0));
+  } else {
+    SOLITON_MULTIPLY_BYTES(32, "u8", SOLITON_FIRST_16, "{%16,%17,%18,%19}, %20, %21", SOLITON_INTEGERS_16(0));
+  }
 }
-template <bool kAdds>
-SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&c)[32], uint4 a, CoreMatrices b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.s8 {" SOLITON_FIRST_32 "}, {%32,%33,%34,%35}, %36, %37;"
-      : SOLITON_INTEGERS_16(0), SOLITON_INTEGERS_16(16)
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b.descriptor<64 * 16, 128>()), "n"(kAdds ? 1 : 0));
+template <bool kSigned, bool kAdds>
+SOLITON_DEVICE void warpgroup_multiply_bytes(int32_t (&c)[32], uint4 a, CoreMatrices b) {
+  if constexpr (kSigned) {
+    SOLITON_MULTIPLY_BYTES(64, "s8", SOLITON_FIRST_32, "{%32,%33,%34,%35}, %36, %37", SOLITON_INTEGERS_16(0),
+                           SOLITON_INTEGERS_16(16));
+  } else {
+    SOLITON_MULTIPLY_BYTES(64, "u8", SOLITON_FIRST_32, "{%32,%33,%34,%35}, %36, %37", SOLITON_INTEGERS_16(0),
+                           SOLITON_INTEGERS_16(16));
+  }
 }
 
+#undef SOLITON_MULTIPLY_BYTES
 #undef SOLITON_SUMS_4
 #undef SOLITON_SUMS_8
 #undef SOLITON_SUMS_32
@@ -229,12 +247,14 @@ struct CoreMatrices {
 };
 template <bool kAdds = true, int kSums>
 SOLITON_DEVICE void warpgroup_multiply(float (&)[kSums], uint4, CoreMatrices) {}
+template <int kSums>
+SOLITON_DEVICE void warpgroup_subtract(float (&)[kSums], uint4, CoreMatrices) {}
 template <int kRows>
 SOLITON_DEVICE void warpgroup_multiply_some(float (&)[32], uint4, CoreMatrices) {}
 template <int kNextK, int kNextRows, int kSums>
 SOLITON_DEVICE void warpgroup_multiply_f16(float (&)[kSums], uint4, CoreMatrices) {}
-template <bool kAdds, int kSums>
-SOLITON_DEVICE void warpgroup_multiply_u8_s8(int32_t (&)[kSums], uint4, CoreMatrices) {}
+template <bool kSigned, bool kAdds, int kSums>
+SOLITON_DEVICE void warpgroup_multiply_bytes(int32_t (&)[kSums], uint4, CoreMatrices) {}
 template <int kSums, int kMmas>
 SOLITON_DEVICE void warpgroup_fence(int32_t (&)[kSums], uint4 (&)[kMmas]) {}
 #endif

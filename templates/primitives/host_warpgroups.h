@@ -42,6 +42,17 @@ void warpgroup_multiply(float (&c)[kSums], A&& a, CoreMatrices b) {
                             .of = emulation::ProductOf::kBf16,
                             .adds = kAdds});
 }
+template <int kSums, class A>
+void warpgroup_subtract(float (&c)[kSums], A&& a, CoreMatrices b) {
+  constexpr uint32_t kSigns = 0x80008000u;
+  emulation::issue_product({.c = c,
+                            .rows = 2 * kSums,
+                            .a = {a.x ^ kSigns, a.y ^ kSigns, a.z ^ kSigns, a.w ^ kSigns},
+                            .b = b.place,
+                            .next_k = 2 * kSums * 16,
+                            .next_rows = 128,
+                            .of = emulation::ProductOf::kBf16});
+}
 template <int kRows, class A>
 void warpgroup_multiply_some(float (&c)[32], A&& a, CoreMatrices b) {
   emulation::issue_product({.c = c,
@@ -63,15 +74,15 @@ void warpgroup_multiply_f16(float (&c)[kSums], uint4 a, CoreMatrices b) {
                             .next_rows = kNextRows,
                             .of = emulation::ProductOf::kF16});
 }
-template <bool kAdds, int kSums>
-void warpgroup_multiply_u8_s8(int32_t (&c)[kSums], uint4 a, CoreMatrices b) {
+template <bool kSigned, bool kAdds, int kSums>
+void warpgroup_multiply_bytes(int32_t (&c)[kSums], uint4 a, CoreMatrices b) {
   emulation::issue_product({.c = c,
                             .rows = 2 * kSums,
                             .a = {a.x, a.y, a.z, a.w},
                             .b = b.place,
                             .next_k = 2 * kSums * 16,
                             .next_rows = 128,
-                            .of = emulation::ProductOf::kBytes,
+                            .of = kSigned ? emulation::ProductOf::kSignedBytes : emulation::ProductOf::kBytes,
                             .adds = kAdds});
 }
 

@@ -52,12 +52,13 @@
 //                                                     warp as by mma_bf16 for all rows: c[4 n + i] is c[i] of rows
 //                                                     8 n to 8 n + 7. b, in shared memory: k 0 to 7 of every row,
 //                                                     16 bytes each, then k 8 to 15
+//   void warpgroup_subtract(float (&c)[8], uint4 a, CoreMatrices b);   c -= a b, of 16 rows
 //   void warpgroup_multiply_some<kRows>(float (&c)[32], uint4 a, CoreMatrices b);   64 rows of kRows that b has
 //   void warpgroup_multiply_f16<kNextK, kNextRows>(c, a, b);   the same with f16 operands: b's core matrices of the next
 //                                                     8 k, and of the next 8 rows, lie so many bytes further
-//   void warpgroup_multiply_u8_s8<kAdds>(int32_t (&c)[rows / 2], uint4 a, CoreMatrices b);
-//                                                     the same of bytes, a unsigned, b signed, as by mma_u8_s8; b:
-//                                                     k 0 to 15 of every row, then k 16 to 31
+//   void warpgroup_multiply_bytes<kSigned, kAdds>(int32_t (&c)[rows / 2], uint4 a, CoreMatrices b);
+//                                                     the same of bytes, as by mma_s8_s8, or with a unsigned as by
+//                                                     mma_u8_s8; b: k 0 to 15 of every row, then k 16 to 31
 //   void warpgroup_fence();                           before the first of a set: its sums and a are as they were stored;
 //   void warpgroup_fence(c, uint4 (&a)[n]);           with those of integers, as the compiler has to know
 //   void warpgroup_commit();                          the products since the call before are a set

@@ -184,6 +184,35 @@ TEST(Products, OfAllSetsButTheLastAreWaitedFor) {
   EXPECT_TRUE(contains(run_two_sets(Overwritten::kSecond, data), "race"));
 }
 
+void difference_kernel(LaunchParams params) {
+  auto* data = static_cast<Data*>(params.workspace);
+  auto* b = reinterpret_cast<uint16_t*>(shared_memory());
+  const int thread = thread_index();
+  for (int i = thread; i < kOperandBytes / 2; i += kThreads) store_shared(b + i, load_global(data->b + i));
+  fence_async_shared();
+  cta_sync();
+  float sums[kSums];
+  for (float& sum : sums) sum = 1.0f;
+  warpgroup_fence();
+  warpgroup_subtract(sums, load_global(data->a + thread), CoreMatrices(b));
+  warpgroup_commit();
+  warpgroup_wait(sums);
+  for (int i = 0; i < kSums; ++i) store_global(&data->sums[thread][i], sums[i]);
+}
+
+TEST(Products, AreSubtracted) {
+  Buffer<Data> sum(1);
+  ASSERT_EQ(run_with(Misuse::kNone, sum), "");
+  Buffer<Data> difference(1);
+  fill(difference[0]);
+  ASSERT_EQ(
+      run(difference_kernel, with_workspace(difference.data()), {1, kThreads, kOperandBytes}, checked()), "");
+  for (int thread = 0; thread < kThreads; ++thread) {
+    for (int i = 0; i < kSums; ++i)
+      ASSERT_EQ(difference[0].sums[thread][i] - 1.0f, 1.0f - sum[0].sums[thread][i]) << thread << " " << i;
+  }
+}
+
 constexpr int kByteRows = 24;
 constexpr int kByteSums = kByteRows / 2;
 
@@ -195,7 +224,8 @@ struct ByteData {
   int32_t early[kThreads];
 };
 
-/// Two sets with sums of their own: the first's are there while the second's come about. Neither is added to anything.
+/// Two sets with sums of their own, of a without a sign and with one: the first's are there while the second's come about. Neither is
+/// added to anything.
 void bytes_kernel(LaunchParams params) {
   auto* data = static_cast<ByteData*>(params.workspace);
   auto* b = reinterpret_cast<uint32_t*>(shared_memory());
@@ -205,13 +235,16 @@ void bytes_kernel(LaunchParams params) {
   fence_async_shared();
   cta_sync();
   int32_t sums[2][kByteSums];
-  for (auto& own : sums) {
+  const auto issue = [&]<bool kSigned>() {
+    auto& own = sums[kSigned ? 1 : 0];
     for (int32_t& sum : own) sum = 77;
     uint4 a[] = {load_global(data->a + thread)};
     warpgroup_fence(own, a);
-    warpgroup_multiply_u8_s8<false>(own, a[0], CoreMatrices(b));
+    warpgroup_multiply_bytes<kSigned, false>(own, a[0], CoreMatrices(b));
     warpgroup_commit();
-  }
+  };
+  issue.operator()<false>();
+  issue.operator()<true>();
   warpgroup_wait<false>(sums[0]);
   for (int i = 0; i < kByteSums; ++i) store_global(&data->sums[0][thread][i], sums[0][i]);
   store_global(&data->early[thread], sums[1][0]);
@@ -227,19 +260,22 @@ TEST(Products, OfBytesAreExactAndThereSetBySet) {
   ASSERT_EQ(run(bytes_kernel, with_workspace(data.data()), {1, kThreads, kByteRows * 32}, checked()), "");
   for (int row = 0; row < kThreads / 2; ++row) {
     for (int column = 0; column < kByteRows; ++column) {
-      int32_t expected = 0;
+      int32_t expected[2] = {};
       for (int k = 0; k < 32; ++k) {
         // As lanes hold the operand of mma.m16n8k32.
         const int lane = row / 16 * 32 + row % 8 * 4 + k % 16 / 4;
         const int reg = row % 16 / 8 + k / 16 * 2;
-        expected += a[lane * 16 + reg * 4 + k % 4] * data[0].b[(k / 16 * kByteRows + column) * 16 + k % 16];
+        const uint8_t own = a[lane * 16 + reg * 4 + k % 4];
+        const int8_t other = data[0].b[(k / 16 * kByteRows + column) * 16 + k % 16];
+        expected[0] += own * other;
+        expected[1] += static_cast<int8_t>(own) * other;
       }
       const int thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
       const int place = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
-      ASSERT_EQ(data[0].sums[0][thread][place], expected) << row << " " << column;
-      ASSERT_EQ(data[0].sums[1][thread][place], expected) << row << " " << column;
+      ASSERT_EQ(data[0].sums[0][thread][place], expected[0]) << row << " " << column;
+      ASSERT_EQ(data[0].sums[1][thread][place], expected[1]) << row << " " << column;
       if (place > 0) continue;
-      ASSERT_NE(data[0].early[thread], expected) << "before its wait";
+      ASSERT_NE(data[0].early[thread], expected[1]) << "before its wait";
     }
   }
 }

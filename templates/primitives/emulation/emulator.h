@@ -239,7 +239,7 @@ void copy_piece(void* shared, const void* global);
 void commit_copies();
 void wait_copies(int sets);
 
-enum class ProductOf { kBf16, kF16, kBytes };
+enum class ProductOf { kBf16, kF16, kBytes, kSignedBytes };
 
 /// A product that a thread's warp makes of its a and all of b, see warpgroup_multiply().
 struct Product {

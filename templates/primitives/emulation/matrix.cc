@@ -193,6 +193,9 @@ void multiply_product(void* const* operands) {
     case ProductOf::kBytes:
       multiply_by_rows<int32_t>(operands, multiply_u8);
       break;
+    case ProductOf::kSignedBytes:
+      multiply_by_rows<int32_t>(operands, multiply_s8);
+      break;
   }
 }
 
