@@ -18,7 +18,7 @@ int64_t exchanged_bytes(const Plan& plan, const PlanMatrix& matrix, int slices) 
   const int chunk = shape.slot_columns(matrix.format);
   const int64_t columns = round_up(matrix.padded, chunk * slices) / slices;
   // Digits of a slice are made once if there is room for all.
-  const bool of_digits = matrix.format.takes_digits() && shape.digits > 0;
+  const bool of_digits = shape.takes_digits(matrix.format);
   const bool stays = of_digits && columns <= shape.digit_columns;
   const int times =
       (of_digits ? costs.digits_byte : 1) * (stays ? 1 : ceil_divide(tiles, shape.tiles_at_once()));

@@ -136,9 +136,7 @@ int slot_bytes(const Plan& plan) {
     int tiles = 1;
     if (plan.warpgroups) {
       if (matrix.format == WeightFormat{}) continue;
-      columns = kCodeSlotColumns;
-      if (matrix.format.has_scales())
-        columns = plan.shape().integer_slot_chunks * plan.shape().chunk_columns();
+      columns = matrix.format.has_scales() ? integer_slot_columns(plan, matrix.format) : kCodeSlotColumns;
       tiles = plan.shape().tiles_at_once() / 2;
     }
     bytes =

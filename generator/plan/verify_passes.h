@@ -16,6 +16,14 @@ namespace soliton {
 /// Of a tile in E2M1, that a slot has where warpgroups multiply.
 constexpr int kCodeSlotColumns = 256;
 
+/// The same of integers: beside digits those of more than 4 bits, and those of narrow groups, have half as many.
+inline int integer_slot_columns(const Plan& plan, WeightFormat format) {
+  const RowsShape shape = plan.shape();
+  const int columns = kPageColumns / kGroupTiles / shape.slot_chunks * shape.integer_slot_chunks;
+  const bool is_wide = format.bits() == 4 && format.group >= kStepColumns;
+  return shape.digits > 0 && !is_wide ? columns / 2 : columns;
+}
+
 /// Collects violations, each once.
 class Report {
  public:

@@ -11,10 +11,8 @@ constexpr int kSumBytes = 64;  // of a row's 16 sums of a tile
 
 /// That a slot has of a group of tiles.
 int chunk_columns(const Plan& plan, const PlanMatrix& matrix) {
-  const int of_bf16 = kPageColumns / kGroupTiles;
-  const bool has_scales = matrix.format.has_scales();
   if (matrix.format.type == WeightType::kE2m1) return kCodeSlotColumns;
-  return has_scales ? of_bf16 / plan.shape().slot_chunks * plan.shape().integer_slot_chunks : of_bf16;
+  return matrix.format.has_scales() ? integer_slot_columns(plan, matrix.format) : kPageColumns / kGroupTiles;
 }
 
 /// Owners of chunks of columns, of one tile after another; -1: nobody.

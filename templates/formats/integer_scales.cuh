@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "formats/e4m3_pairs.cuh"
+#include "formats/integer_words.cuh"
 #include "layout/weight_format.h"
 #include "ops/split.cuh"
 
@@ -60,29 +61,15 @@ class BlockScales {
   /// `column`: of the page, whose columns are `columns`.
   SOLITON_DEVICE BlockScales(const unsigned char* page, int columns, int lane, int column)
       : page_(page), columns_(columns), row_(lane / 4) {
-    if constexpr (kFormat.block > 0) {
-      const unsigned char* head = page + block_offset(kFormat, columns, row_, column / kFormat.block);
-      constexpr float kUnit = 1.0f / kFormat.unit();
-      if constexpr (kFormat.has_minima) {
-        const uint2 words = load_shared(reinterpret_cast<const uint2*>(head));
-        const float2 lower = unpack_f16(words.x);
-        const float2 upper = unpack_f16(words.y);
-        scale_[0] = lower.x * kUnit;
-        scale_[1] = upper.x * kUnit;
-        minimum_[0] = lower.y;
-        minimum_[1] = upper.y;
-      } else {
-        const float2 scales = unpack_f16(load_shared(reinterpret_cast<const uint32_t*>(head)));
-        scale_[0] = scales.x * kUnit;
-        scale_[1] = scales.y * kUnit;
-      }
-    }
+    if constexpr (kFormat.block > 0)
+      unpack(head(page, columns, row_, column / kFormat.block), scale_, minimum_);
   }
 
   /// Of group `group` of the page.
   SOLITON_DEVICE RowScales of(int group) const {
     if constexpr (kFormat.block == 0) {
-      return row_scales<kFormat>(load_scale_words<kFormat>(words(group)));
+      const unsigned char* words = page_ + scale_offset(kFormat, columns_, row_, group);
+      return row_scales<kFormat>(load_scale_words<kFormat>(words));
     } else {
       const Factors own = factors(group);
       return {{scale_[0] * own.scale[0], scale_[1] * own.scale[1]},
@@ -98,28 +85,57 @@ class BlockScales {
     int32_t minimum[2];
   };
   SOLITON_DEVICE Factors factors(int group) const {
-    static_assert(kFormat.block > 0);
+    const Word own = word(page_, columns_, row_, group);
+    Factors all = {{static_cast<float>(byte(own, 0)), static_cast<float>(byte(own, kUpper))}, {}};
     if constexpr (kFormat.has_minima) {
-      const uint32_t all = load_shared(reinterpret_cast<const uint32_t*>(words(group)));
-      return {
-          {static_cast<float>(static_cast<int8_t>(all)), static_cast<float>(static_cast<int8_t>(all >> 16))},
-          {static_cast<int8_t>(all >> 8), static_cast<int8_t>(all >> 24)}};
-    } else {
-      const uint32_t both = load_shared(reinterpret_cast<const uint16_t*>(words(group)));
-      return {
-          {static_cast<float>(static_cast<int8_t>(both)), static_cast<float>(static_cast<int8_t>(both >> 8))},
-          {}};
+      all.minimum[0] = byte(own, 1);
+      all.minimum[1] = byte(own, 3);
     }
+    return all;
   }
   SOLITON_DEVICE float scale(int half) const { return scale_[half]; }
   SOLITON_DEVICE float minimum(int half) const { return minimum_[half]; }
 
+  /// What the rows of a block have as it stands, and as numbers.
+  using Head = std::conditional_t<kFormat.has_minima, uint2, uint32_t>;
+  static SOLITON_DEVICE Head head(const unsigned char* page, int columns, int row, int block) {
+    return load_shared(reinterpret_cast<const Head*>(page + block_offset(kFormat, columns, row, block)));
+  }
+  static SOLITON_DEVICE void unpack(Head head, float (&scale)[2], float (&minimum)[2]) {
+    constexpr float kUnit = 1.0f / kFormat.unit();
+    if constexpr (kFormat.has_minima) {
+      const float2 rows[2] = {unpack_f16(head.x), unpack_f16(head.y)};
+      SOLITON_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        scale[i] = rows[i].x * kUnit;
+        minimum[i] = rows[i].y;
+      }
+    } else {
+      const float2 rows = unpack_f16(head);
+      scale[0] = rows.x * kUnit;
+      scale[1] = rows.y * kUnit;
+    }
+  }
+  /// What a group has as it stands: bytes of row g, scale and perhaps minimum, and of row g + 8.
+  using Word = uint32_t;
+  static SOLITON_DEVICE Word word(const unsigned char* page, int columns, int row, int group) {
+    using Own = std::conditional_t<kFormat.has_minima, uint32_t, uint16_t>;
+    return load_shared(reinterpret_cast<const Own*>(page + scale_offset(kFormat, columns, row, group)));
+  }
+  static SOLITON_DEVICE void scales(Word word, int32_t (&rows)[2]) {
+    rows[0] = byte(word, 0);
+    rows[1] = byte(word, kUpper);
+  }
+  static SOLITON_DEVICE void minima(Word word, float (&rows)[2]) {
+    rows[0] = static_cast<float>(byte(word, 1));
+    rows[1] = static_cast<float>(byte(word, 3));
+  }
+
  private:
   static constexpr int32_t kZero = kFormat.symmetric_zero();
 
-  SOLITON_DEVICE const unsigned char* words(int group) const {
-    return page_ + scale_offset(kFormat, columns_, row_, group);
-  }
+  static constexpr int kUpper = kFormat.has_minima ? 2 : 1;  // byte of the scale of row g + 8
+  static SOLITON_DEVICE int8_t byte(Word word, int i) { return static_cast<int8_t>(word >> 8 * i); }
 
   const unsigned char* page_;
   int columns_;
@@ -148,6 +164,32 @@ SOLITON_DEVICE ScalePairs scale_pairs(const RowScales& rows) {
       const float added = kBias * scale - rows.minimum[i];
       pairs.added[i] = pack_bf16(added, added);
     }
+  }
+  return pairs;
+}
+
+/// What a group of a block has by itself, for operands in bf16: two bf16 alike of each row, exactly; of a scale that, and less than 0
+/// as much.
+struct FactorPairs {
+  uint32_t scale[2][2];
+  uint32_t minimum[2];
+};
+
+template <WeightFormat kFormat>
+SOLITON_DEVICE FactorPairs factor_pairs(typename BlockScales<kFormat>::Word word) {
+  constexpr uint32_t kSigns = 0x80008000u;
+  constexpr uint32_t kFirst = 0x1010u;  // choice of choose_bytes(): the first of two bf16, twice
+  constexpr uint32_t kSecond = 0x3232u;
+  const uint32_t scales = signed_bytes_to_bf16(kFormat.has_minima ? word : word | word << 8);
+  FactorPairs pairs = {};
+  pairs.scale[0][0] = choose_bytes(scales, scales, kFirst);
+  pairs.scale[1][0] = choose_bytes(scales, scales, kSecond);
+  SOLITON_UNROLL
+  for (int i = 0; i < 2; ++i) pairs.scale[i][1] = pairs.scale[i][0] ^ kSigns;
+  if constexpr (kFormat.has_minima) {
+    const uint32_t minima = signed_bytes_to_bf16(word >> 8);
+    pairs.minimum[0] = choose_bytes(minima, minima, kFirst);
+    pairs.minimum[1] = choose_bytes(minima, minima, kSecond);
   }
   return pairs;
 }

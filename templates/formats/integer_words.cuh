@@ -41,14 +41,17 @@ SOLITON_DEVICE uint4 spread_to_bf16(uint32_t word, const int32_t (&zeros)[2]) {
                     subtract_bf16(and_or(word >> 12, kIntegers, k128), upper));
 }
 
-/// Of integers of 8 bits out of a word of row g and one of row g + 8, which have no zeros.
-SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
+/// Bytes 0 and 2, signed integers, as bf16 side by side, exactly.
+SOLITON_DEVICE uint32_t signed_bytes_to_bf16(uint32_t bytes) {
   // The seven lower bits count from 128 on, of a bf16 whose last bit counts 1; less 128, or 256 if the integer is negative.
   constexpr uint32_t k128 = 0x43004300u;
-  const auto pair = [](uint32_t bytes) {
-    return subtract_bf16(and_or(bytes, 0x007f007fu, k128), and_or(bytes, 0x00800080u, k128));
-  };
-  return make_uint4(pair(lower), pair(upper), pair(lower >> 8), pair(upper >> 8));
+  return subtract_bf16(and_or(bytes, 0x007f007fu, k128), and_or(bytes, 0x00800080u, k128));
+}
+
+/// Of integers of 8 bits out of a word of row g and one of row g + 8, which have no zeros.
+SOLITON_DEVICE uint4 bytes_to_bf16(uint32_t lower, uint32_t upper) {
+  return make_uint4(signed_bytes_to_bf16(lower), signed_bytes_to_bf16(upper),
+                    signed_bytes_to_bf16(lower >> 8), signed_bytes_to_bf16(upper >> 8));
 }
 
 /// A operand of codes in E4M3 out of a word of row g and one of row g + 8, 2^-120 times as large.
@@ -118,6 +121,17 @@ struct StepWords {
     return divide_integers(loads[0], strip);
   }
 
+  /// The same as they stand; of formats with minima without a sign, as a checkpoint's values begin with 0.
+  SOLITON_DEVICE uint4 operand(int strip) const {
+    if constexpr (kBits == 4) {
+      return divided(strip);
+    } else {
+      constexpr uint32_t kSigns = kFormat.has_minima ? 0x80808080u : 0;
+      const uint4 own = bytes(strip);
+      return make_uint4(own.x ^ kSigns, own.y ^ kSigns, own.z ^ kSigns, own.w ^ kSigns);
+    }
+  }
+
   /// A operand of the mma of columns 8 j + 4 `half` .. + 3 of a strip's step, in bf16: integers less their rows' zeros, exactly,
   /// kFormat.unit() times as large. Columns are in the order in which a lane has x: neighbours side by side.
   SOLITON_DEVICE uint4 to_bf16(int strip, int half, const int32_t (&zeros)[2]) const {
@@ -131,6 +145,19 @@ struct StepWords {
       const uint4 own = bytes(strip);
       return half == 0 ? bytes_to_bf16(own.x, own.y) : bytes_to_bf16(own.z, own.w);
     }
+  }
+
+  /// The same of 5 and 6 bits as large as they are; of formats with minima as a checkpoint's values, which begin with 0.
+  SOLITON_DEVICE uint4 whole_to_bf16(int strip, int half) const {
+    static_assert(kLowBits > 0);
+    constexpr uint32_t k128 = 0x43434343u;  // the upper bytes of bf16 whose last bits count 1
+    constexpr uint32_t kLess = (0x4300u + (kFormat.has_minima ? 0 : kFormat.bias())) * 0x00010001u;
+    const auto pair = [](uint32_t bytes, uint32_t choice) {
+      return subtract_bf16(choose_bytes(bytes, k128, choice), kLess);
+    };
+    const uint32_t lower = whole(strip, 2 * half);
+    const uint32_t upper = whole(strip, 2 * half + 1);
+    return make_uint4(pair(lower, 0x4240), pair(upper, 0x4240), pair(lower, 0x4341), pair(upper, 0x4341));
   }
 
   /// Of E4M3, 2^-120 times as large as to_bf16().
@@ -151,6 +178,17 @@ struct StepWords {
     } else {
       return make_uint4(joined(strip, 0), joined(strip, 1), joined(strip, 2), joined(strip, 3));
     }
+  }
+  /// Of a register bytes as a checkpoint has them.
+  SOLITON_DEVICE uint32_t whole(int strip, int reg) const {
+    constexpr uint32_t kBytes = 0x01010101u;
+    constexpr uint32_t kUpper = kBytes * (0xf << kLowBits);
+    constexpr uint32_t kFirst = kBytes << (kBits - 1);
+    constexpr uint32_t kLower = kBytes * ((1 << kLowBits) - 1);
+    const uint32_t four = nibbles(strip, reg / 2);
+    const uint32_t upper = ((reg % 2 == 0 ? four << kLowBits : four >> (4 - kLowBits)) & kUpper) ^ kFirst;
+    const int place = kLowBits == 1 ? strip * 4 + reg : reg * 2;
+    return and_or(low[kLowBits == 2 ? strip : 0] >> place, kLower, upper);
   }
   /// A register out of its upper four bits and what is behind them.
   SOLITON_DEVICE uint32_t joined(int strip, int reg) const {

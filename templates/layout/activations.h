@@ -52,7 +52,10 @@ struct RowsShape : RowsPolicy {
   /// Those of a slot of a matrix, where warpgroups multiply.
   SOLITON_HOST_DEVICE constexpr int slot_columns(WeightFormat matrix) const {
     if (matrix.type == WeightType::kE2m1) return kE2m1PaddedColumns;
-    return (matrix.has_scales() ? integer_slot_chunks : slot_chunks) * chunk_columns();
+    if (!matrix.has_scales()) return slot_chunks * chunk_columns();
+    const int parts =
+        digits > 0 && !(takes_digits(matrix) && matrix.bits() == 4) ? 2 : 1;  // of what 4 bits have room for
+    return integer_slot_chunks / parts * chunk_columns();
   }
   SOLITON_HOST_DEVICE constexpr int column_bytes() const { return rows * parts * 2; }
   /// From one chunk of a vector to the next: chunks of all blocks of rows lie side by side.
@@ -66,6 +69,10 @@ struct RowsShape : RowsPolicy {
     return tile_groups * kGroupTiles * (warpgroups ? kWarpgroups : 1);
   }
 
+  /// Are weights of a matrix multiplied by digits?
+  SOLITON_HOST_DEVICE constexpr bool takes_digits(WeightFormat matrix) const {
+    return digits > 0 && multiplies_digits(matrix);
+  }
   /// Bytes of a column of the input as digits.
   SOLITON_HOST_DEVICE constexpr int digit_column_bytes() const { return rows * digits; }
 

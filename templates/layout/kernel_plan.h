@@ -213,19 +213,26 @@ struct KernelPlan {
   }
   /// Steps of a strip of integers that share a scale and a page's unit: a set, whose products are summed before they are
   /// scaled.
-  SOLITON_HOST_DEVICE constexpr int set_steps() const {
-    if (!model.integers.has_scales()) return 1;
-    const int of_unit = model.integers.page_columns() / model.integers.least_columns();
-    const int of_group = model.integers.group < kStepColumns ? 1 : model.integers.group / kStepColumns;
+  SOLITON_HOST_DEVICE constexpr int set_steps() const { return set_steps(model.integers); }
+  SOLITON_HOST_DEVICE constexpr int set_steps(WeightFormat format) const {
+    if (!format.has_scales()) return 1;
+    const int of_unit = format.page_columns() / format.least_columns();
+    const int of_group = format.group < kStepColumns ? 1 : format.group / kStepColumns;
     return !has_full_pages() ? 1 : of_group < of_unit ? of_group : of_unit;
   }
   SOLITON_HOST_DEVICE constexpr int digit_bytes() const {
     return shape().digit_columns * shape().digit_column_bytes();
   }
+  /// The least of a format's sets of steps that digits are multiplied by.
+  SOLITON_HOST_DEVICE constexpr int digit_set_steps() const {
+    const int own = shape().takes_digits(model.integers) ? set_steps(model.integers) : 0;
+    const int other = shape().takes_digits(model.further) ? set_steps(model.further) : 0;
+    return own == 0 || (other > 0 && other < own) ? other : own;
+  }
   /// Of every set of steps of the digits and pair of rows their scales and their sums.
   SOLITON_HOST_DEVICE constexpr int digit_scale_bytes() const {
     if (shape().digits == 0) return 0;
-    return shape().digit_columns / kStepColumns / set_steps() * (block_rows() / 2) * 16;
+    return shape().digit_columns / kStepColumns / digit_set_steps() * (block_rows() / 2) * 16;
   }
   SOLITON_HOST_DEVICE constexpr int pair_input_bytes() const {
     if (!multiplies_pairs()) return 0;

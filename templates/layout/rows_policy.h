@@ -20,20 +20,27 @@ constexpr int kGroupWarps = 4;
 constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
 
-/// May warpgroups sum up products of integers and then scale the sums? Others are multiplied by their scales first: minima
-/// would take sums of the activations, and scales of 16 columns or in blocks, or two formats beside each other, more registers.
+/// Are weights of few rows multiplied as they stand, by digits of the input? Those of more than 4 bits are where their groups count
+/// with integers: scales of the groups' own would take longer to apply than bf16 takes, and groups of 16 columns two products each.
+SOLITON_HOST_DEVICE constexpr bool multiplies_digits(WeightFormat format) {
+  return format.takes_digits() && (format.bits() == 4 || format.block > 0) && format.group >= kStepColumns;
+}
+
+/// May warpgroups sum up products of integers that became bf16, of more than 8 rows, and then scale the sums? Others are multiplied
+/// by their scales first: minima would take sums of the activations, and scales of 16 columns or in blocks, or two formats beside
+/// each other, more registers.
 SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat further) {
   const bool is_plain = format.bits() == 4 && !format.has_minima && format.block == 0;
   return !further.has_scales() && (!format.takes_digits() || is_plain);
 }
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
-/// 4520 -> 3643 for 16, 7434 -> 3939 for 32; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for 16, 4865 -> 3108 for 32, where 8
-/// rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 3206 -> 2573 for 8, 3444 -> 2725
+/// 4520 -> 3643 for 16, 7434 -> 3939 for 32, on an H200 4150 -> 2945 for 8, Q5_K_M 4687 -> 3224, Q6_K 6089 -> 4272, IQ4_XS 3925 -> 2953,
+/// Q4_1 3156 -> 2440, Q5_0 3446 -> 3083, Q5_1 3777 -> 3596, Q8_0 3102 -> 2876; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for
+/// 16, 4865 -> 3108 for 32, where 8 rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 3206 -> 2573 for 8, 3444 -> 2725
 /// for 16; with slots of half as many columns, 4560 -> 3381 for 32, 6108 -> 3886 for 64.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {
   if (further.type == WeightType::kE2m1) return format.has_scales() ? 32 : 8;
-  if (!scales_sums(format, further)) return 16;
   return format.has_scales() ? 8 : 64;
 }
 
@@ -137,10 +144,14 @@ struct RowsPolicy {
   /// bf16 values that a float is split into: high part, low part. Up to 8 rows leave half of the mma's time.
   int parts = at_rows(rows, 2, 1, 1, 1, 1);
   /// Are integers multiplied by their scales first, in bf16? Registers of many rows hold no products beside the sums.
-  bool scales_first = !scales_sums(format, further) || at_rows(rows, false, false, false, false, true);
+  bool scales_first = at_rows(rows, false, !scales_sums(format, further), !scales_sums(format, further),
+                              !scales_sums(format, further), true);
   /// Signed bytes that a value of the input is where warpgroups multiply integers as they are; or 0. Measured, 4 bits: 3400
-  /// -> 2692 for 16 rows; 32 rows would take 4150 instead of 3157.
-  int digits = warpgroups && format.takes_digits() && !scales_first ? at_rows(rows, 3, 2, 0, 0, 0) : 0;
+  /// -> 2692 for 16 rows; 32 rows would take 4150 instead of 3157, and on an H200 16 rows of Q4_1 3012 instead of 2931.
+  int digits = !warpgroups
+                   ? 0
+                   : at_rows(rows, multiplies_digits(format) || multiplies_digits(further) ? 3 : 0,
+                             multiplies_digits(format) && scales_sums(format, further) ? 2 : 0, 0, 0, 0);
   /// Columns of the input that shared memory holds as digits.
   int digit_columns = digits == 0 ? 0 : 2048;
   /// Chunks of columns in a slot of integers, where warpgroups multiply: four of a group of tiles, or two of two groups; of 256
@@ -179,9 +190,9 @@ struct RowsPolicy {
   /// for 32 rows, 3988 -> 3886 for 64.
   int code_blocks = at_rows(rows, 2, 2, 2, 2, 1);
 
-  /// Registers of a worker, where they are shared out. With fewer, attention of 256 rows spills a few, and 128 rows of integers
-  /// with heads of 64.
-  int worker_registers = at_rows(rows, 216, 216, 216, 216, 224);
+  /// Registers of a worker, where they are shared out. With fewer, attention of 256 rows spills a few, 128 rows of integers with heads
+  /// of 64, and 8 rows of integers of 4 bits beside some of 8.
+  int worker_registers = at_rows(rows, 224, 216, 216, 216, 224);
 
   // ---- Attention
 

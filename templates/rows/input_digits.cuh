@@ -6,7 +6,7 @@
 // which is operand b of a product that has the digits of all rows for its rows. Of 128 columns of a row the greatest
 // magnitude says how many units a digit counts. Of every set of steps whose products are summed as integers, and of every
 // pair of rows, float4{up, up, sum, sum}: the weight of a unit, and what a weight of kOfSums in all of the columns would
-// give.
+// give, where integers of 4 bits have scales of their own.
 //
 // What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
 #pragma once
@@ -16,22 +16,24 @@
 
 namespace soliton::rows {
 
-template <const KernelPlan& kPlan>
+/// Of a matrix in `kFormat`.
+template <const KernelPlan& kPlan, WeightFormat kFormat>
 class InputDigits {
  public:
   static constexpr RowsShape kRowsShape = kShape<kPlan>;
   static constexpr int kDigitRows = kRowsShape.digit_column_bytes();  // of operand b
   static constexpr int kStepDigits = kDigitRows * kStepColumns;       // bytes
-  static constexpr int kSetSteps = kPlan.set_steps();
-  static constexpr int kSlotColumns = kRowsShape.slot_columns(kPlan.model.integers);
+  static constexpr int kSetSteps = kPlan.digit_set_steps();
+  static constexpr int kSlotColumns = kRowsShape.slot_columns(kFormat);
   static constexpr int kSlotSteps = kSlotColumns / kStepColumns;
+  static constexpr int kTaskColumns = 128;  // of 8 rows, which have one scale: a lane has a step of a row
   static constexpr int kHalfSlots = kRowsShape.digit_columns / kSlotColumns / 2;
-  static constexpr float kOfSums = kPlan.model.integers.has_zeros ? 1 : kPlan.model.integers.symmetric_zero();
+  static constexpr float kOfSums = kFormat.has_zeros || kFormat.has_minima ? 1 : kFormat.symmetric_zero();
   static_assert(kHalfSlots > 0 && kHalfSlots * 2 * kSlotColumns == kRowsShape.digit_columns);
 
   SOLITON_DEVICE InputDigits(Context<kPlan>& context, int worker) : context_(context), worker_(worker) {}
 
-  /// Slots of columns that blocks have of integers: as few, and as many.
+  /// Slots of columns that blocks have of such matrices: as few, and as many.
   struct BlockSlots {
     int least = 1 << 30;
     int most = 0;
@@ -42,7 +44,7 @@ class InputDigits {
       const Phase& phase = kPlan.phases[i];
       if (phase.kind != PhaseKind::kMatrix) continue;
       const PackedMatrix& matrix = kPlan.matrices[phase.matrix];
-      if (!matrix.format.has_scales()) continue;
+      if (matrix.format != kFormat) continue;
       for (int slice = 0; slice < phase.column_slices; ++slice) {
         const int own = slice_chunks(matrix.padded_columns, kSlotColumns, phase.column_slices, slice);
         slots.least = own < slots.least ? own : slots.least;
@@ -111,7 +113,6 @@ class InputDigits {
 
  private:
   static constexpr int kRowGroups = kBlockRows<kPlan> / 8;
-  static constexpr int kTaskColumns = 128;          // of 8 rows: a lane has a step of a row
   static constexpr int kBlocks = kStepColumns / 8;  // of columns of an activation vector, in a step
   /// 128 columns of 8 rows, which become digits of `first_step` and the next three.
   struct Task {

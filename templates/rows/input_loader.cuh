@@ -232,7 +232,7 @@ class InputLoader {
     constexpr int kChunkBytes = kRowsShape.chunk_bytes();
     constexpr int kStride = kRowsShape.chunk_stride();
     const bool integers = has_scales<kPlan>(phase.format.type);
-    if (kRowsShape.digits > 0 && integers) return;  // workers bring it, and make digits of it
+    if (takes_digits<kPlan>(phase)) return;  // workers bring it, and make digits of it
     const int columns = slot_columns<kPlan>(phase);
     input += context_.block_of(phase) * kChunkBytes;
     SOLITON_NO_UNROLL
@@ -260,7 +260,7 @@ class InputLoader {
     const bool divided = kFormat.page_columns() > kUnitColumns && unit_chunks > 1;
     const int piece = kRowsShape.chunk_bytes() / (divided ? 2 : 1);
     SOLITON_NO_UNROLL
-    for (int chunk = 0; chunk < kRowsShape.integer_slot_chunks; ++chunk) {
+    for (int chunk = 0; chunk < kRowsShape.slot_columns(kFormat) / kRowsShape.chunk_columns(); ++chunk) {
       const int before = divided ? chunk & -unit_chunks : chunk;  // of the units before
       const unsigned char* first =
           slot + (before + (chunk - before) / 2) * kStride + (chunk - before) % 2 * piece;

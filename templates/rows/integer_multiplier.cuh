@@ -38,9 +38,14 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
         constexpr int kChunks = IntegerSteps<kPlan, kFormat>::kChunks;
         const CoreMatrices input[kChunks] = {CoreMatrices(input_.wait()), CoreMatrices(input_.wait_second())};
         SOLITON_UNROLL
-        for (int group = 0; group < kGroups; ++group)
-          add_slot<kFormat>(sums[group], stream.bytes(slot), this->template tile_of<kGroups>(group, count),
-                            steps, input);
+        for (int group = 0; group < kGroups; ++group) {
+          const int tile = this->template tile_of<kGroups>(group, count);
+          if constexpr (kFormat.block > 0) {
+            add_block<kFormat>(sums[group], stream.bytes(slot), tile, steps, input);
+          } else {
+            add_slot<kFormat>(sums[group], stream.bytes(slot), tile, steps, input);
+          }
+        }
         stream.release_turn(slot);
         for (int chunk = 0; chunk < kChunks; ++chunk) input_.release();
       }
@@ -48,12 +53,14 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   }
 
  private:
+  static constexpr uint4 kOnes = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
+
   template <WeightFormat kFormat>
   SOLITON_DEVICE void add_slot(float (&sums)[Base::kMmaRows / 2], const unsigned char* slot, int tile,
                                int steps,
                                const CoreMatrices (&input)[IntegerSteps<kPlan, kFormat>::kChunks]) const {
     using Steps = IntegerSteps<kPlan, kFormat>;
-    constexpr int kSetSteps = kPlan.set_steps();
+    constexpr int kSetSteps = Steps::kSetSteps;
     constexpr int kBatchSteps = kSetSteps < 2 ? kSetSteps : 2;
     constexpr int kBatches = Steps::kSteps / kBatchSteps;  // of a strip
     constexpr int kSetBatches = kSetSteps / kBatchSteps;
@@ -69,10 +76,17 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     float products[kPlaces][Base::kMmaRows / 2];
     RowScales scales[kPlaces];
     typename Steps::Strip batches[2][kBatchStrips][kBatchSteps];
+    float inputs[kPlaces][Base::kMmaRows / 2];  // sums of these, where minima are times them
     const auto take = [&](int set) {
+      const RowScales& scale = scales[set % kPlaces];
+      constexpr float kBias = static_cast<float>(kFormat.bias() * kFormat.unit());
       SOLITON_UNROLL
-      for (int i = 0; i < Base::kMmaRows / 2; ++i)
-        sums[i] += scales[set % kPlaces].scale[i / 2 % 2] * products[set % kPlaces][i];
+      for (int i = 0; i < Base::kMmaRows / 2; ++i) {
+        const int half = i / 2 % 2;
+        sums[i] += scale.scale[half] * products[set % kPlaces][i];
+        if constexpr (kFormat.has_minima)
+          sums[i] += (kBias * scale.scale[half] - scale.minimum[half]) * inputs[set % kPlaces][i];
+      }
     };
     SOLITON_UNROLL
     for (int i = 0; i < kStrips / kBatchStrips * kBatches; ++i) {
@@ -94,6 +108,7 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       }
       if (kPlaces == 1 && begins && i > 0) {
         warpgroup_wait(own);
+        if constexpr (kFormat.has_minima) warpgroup_wait(inputs[0]);
         take(set - 1);
       }
       if (begins) scales[set % kPlaces] = scale;
@@ -110,8 +125,11 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
           for (int half = 0; half < 2; ++half) {
             if (begins && s == 0 && k == 0 && half == 0) {
               warpgroup_multiply<false>(own, batches[i % 2][s][k].mmas[half], from);
+              if constexpr (kFormat.has_minima) warpgroup_multiply<false>(inputs[set % kPlaces], kOnes, from);
             } else {
               warpgroup_multiply(own, batches[i % 2][s][k].mmas[half], from.behind(half * kMmaBytes));
+              if constexpr (kFormat.has_minima)
+                warpgroup_multiply(inputs[set % kPlaces], kOnes, from.behind(half * kMmaBytes));
             }
           }
         }
@@ -119,12 +137,70 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       warpgroup_commit();
       if (kPlaces > 1 && begins && i > 0) {
         warpgroup_wait<false>(products[(set - 1) % kPlaces]);
+        if constexpr (kFormat.has_minima) warpgroup_wait<false>(inputs[(set - 1) % kPlaces]);
         take(set - 1);
       }
     }
     constexpr int kLast = kStrips / kBatchStrips * kBatches / kSetBatches - 1;
     warpgroup_wait(products[kLast % kPlaces]);
+    if constexpr (kFormat.has_minima) warpgroup_wait(inputs[kLast % kPlaces]);
     take(kLast);
+  }
+
+  /// Of a block of columns, whose groups count with integers. Weights times these are differences of two bf16, exactly; products of
+  /// the block are summed, and then scaled. While a strip is multiplied, the next is made.
+  template <WeightFormat kFormat>
+  SOLITON_DEVICE void add_block(float (&sums)[Base::kMmaRows / 2], const unsigned char* slot, int tile,
+                                int steps,
+                                const CoreMatrices (&input)[IntegerSteps<kPlan, kFormat>::kChunks]) const {
+    using Steps = IntegerSteps<kPlan, kFormat>;
+    static_assert(Steps::Slot::kColumns == kFormat.block);
+    constexpr int kHalves = kStepColumns / kMmaColumns;
+    typename Steps::Step loaded[Steps::kSteps];
+    SOLITON_UNROLL
+    for (int i = 0; i < Steps::kSteps; ++i) loaded[i] = Steps::load(slot, tile, i, steps, context_.lane);
+    const BlockScales<kFormat> block(slot + Steps::Slot::scales_of(tile), 0, context_.lane, 0);
+    const bool pairs = steps > 1;
+    typename Steps::Parts parts[2][kHalves];
+    uint4 minimum[2];
+    float products[Base::kMmaRows / 2];
+    float minima[Base::kMmaRows / 2];
+    SOLITON_UNROLL
+    for (int i = 0; i < kStrips * Steps::kSteps; ++i) {
+      const int step = i / kStrips;
+      const int strip = i % kStrips;
+      const FactorPairs factors = factor_pairs<kFormat>(loaded[step].scales[strip]);
+      if (i > 1) warpgroup_wait_but_last();
+      SOLITON_UNROLL
+      for (int half = 0; half < kHalves; ++half)
+        parts[i % 2][half] = Steps::parts(loaded[step].words, strip, half, factors);
+      minimum[i % 2] =
+          make_uint4(factors.minimum[0], factors.minimum[1], factors.minimum[0], factors.minimum[1]);
+      const CoreMatrices from =
+          input[step / Steps::kChunkSteps].behind(Steps::place_of(step % Steps::kChunkSteps, strip, pairs));
+      warpgroup_fence();
+      SOLITON_UNROLL
+      for (int half = 0; half < kHalves; ++half) {
+        const CoreMatrices columns = from.behind(half * kMmaBytes);
+        if (i == 0 && half == 0) {
+          warpgroup_multiply<false>(products, parts[0][0].low, columns);
+          if constexpr (kFormat.has_minima) warpgroup_multiply<false>(minima, minimum[0], columns);
+        } else {
+          warpgroup_multiply(products, parts[i % 2][half].low, columns);
+          if constexpr (kFormat.has_minima) warpgroup_multiply(minima, minimum[i % 2], columns);
+        }
+        warpgroup_subtract(products, parts[i % 2][half].minus_high, columns);
+      }
+      warpgroup_commit();
+    }
+    warpgroup_wait(products);
+    if constexpr (kFormat.has_minima) warpgroup_wait(minima);
+    SOLITON_UNROLL
+    for (int i = 0; i < Base::kMmaRows / 2; ++i) {
+      const int half = i / 2 % 2;
+      sums[i] += block.scale(half) * (kFormat.unit() / Steps::kPartsUnit) * products[i];
+      if constexpr (kFormat.has_minima) sums[i] -= block.minimum(half) * minima[i];
+    }
   }
 
   /// While a strip is multiplied, the next is made, and what the one behind it is made of is loaded.

@@ -13,14 +13,18 @@ struct IntegerSteps {
   using Slot = WeightSlot<kPlan, kFormat>;
   static constexpr int kChunks = Slot::kColumns / kShape<kPlan>.chunk_columns();  // of a slot
   static constexpr int kSteps = Slot::kColumns / (kStrips * kStepColumns);
+  static constexpr int kSetSteps = kPlan.set_steps(kFormat);  // of a strip, that share a scale
   static constexpr int kChunkSteps = kShape<kPlan>.chunk_columns() / (kStrips * kStepColumns);
 
   /// Of 4 bits as they stand: ptxas then keeps them in place.
   static constexpr bool kNibbles = kFormat.bits() == 4;
   using Words = std::conditional_t<kNibbles, uint4, StepWords<kFormat>>;
-  /// As they stand; of blocks, whose scales have two factors, as they are multiplied by.
+  /// As they stand; of blocks, whose scales have two factors, where weights are rounded what they are multiplied by.
   static constexpr bool kBlocks = kFormat.block > 0;
-  using Scales = std::conditional_t<kBlocks, ScalePairs, ScaleWords<kFormat>>;
+  static constexpr bool kRounds = kShape<kPlan>.scales_first;
+  using Factors = typename BlockScales<kFormat>::Word;
+  using Scales =
+      std::conditional_t<!kBlocks, ScaleWords<kFormat>, std::conditional_t<kRounds, ScalePairs, Factors>>;
 
   /// Words and scales of both strips of a step.
   struct Step {
@@ -43,8 +47,10 @@ struct IntegerSteps {
     for (int strip = 0; strip < kStrips; ++strip) {
       const unsigned char* scales = slot + Slot::scales_of(tile);
       const int group = group_of(index, strip, steps, lane);
-      if constexpr (kBlocks) {
+      if constexpr (kBlocks && kRounds) {
         step.scales[strip] = scale_pairs<kFormat>(BlockScales<kFormat>(scales, 0, lane, 0).of(group));
+      } else if constexpr (kBlocks) {
+        step.scales[strip] = BlockScales<kFormat>::word(scales, 0, lane / 4, group);
       } else {
         step.scales[strip] = load_scale_words<kFormat>(scales + scale_offset(kFormat, 0, lane / 4, group));
       }
@@ -81,6 +87,28 @@ struct IntegerSteps {
     return {{half(0), half(1)}};
   }
 
+  /// Of blocks the same times what its group counts with, exactly, as the difference of two parts; with minima of a checkpoint's
+  /// values.
+  struct Parts {
+    uint4 low;
+    uint4 minus_high;
+  };
+  static constexpr bool kSmall = kFormat.bits() == 5 || kFormat.bits() == 6;
+  static constexpr int kPartsUnit = kSmall ? 1 : kFormat.unit();  // so many times as large
+  static SOLITON_DEVICE Parts parts(const Words& words, int strip, int half, const FactorPairs& factors) {
+    Parts both;
+    const uint4 own = whole_operand(words, strip, half);
+    const auto divide = [](uint32_t pair, const uint32_t(&factor)[2], uint32_t& low, uint32_t& minus_high) {
+      minus_high = multiply_bf16(pair, factor[1]);
+      low = fma_bf16(pair, factor[0], minus_high);
+    };
+    divide(own.x, factors.scale[0], both.low.x, both.minus_high.x);
+    divide(own.y, factors.scale[1], both.low.y, both.minus_high.y);
+    divide(own.z, factors.scale[0], both.low.z, both.minus_high.z);
+    divide(own.w, factors.scale[1], both.low.w, both.minus_high.w);
+    return both;
+  }
+
   /// Where its columns lie in a chunk of the input: the first strips of all steps come before the second ones, but for
   /// pages whose units have one step (no `pairs`).
   static SOLITON_DEVICE int place_of(int step, int strip, bool pairs) {
@@ -89,6 +117,19 @@ struct IntegerSteps {
   }
 
  private:
+  static SOLITON_DEVICE uint4 whole_operand(const Words& words, int strip, int half) {
+    constexpr int32_t kZeros[2] = {kFormat.symmetric_zero(), kFormat.symmetric_zero()};
+    if constexpr (kSmall) {
+      return words.whole_to_bf16(strip, half);
+    } else if constexpr (kFormat.has_minima && kFormat.is_signed()) {
+      constexpr uint32_t kBias = 0xc300c300u;  // -128: what signed integers have less
+      const uint4 own = operand(words, strip, half, kZeros);
+      return make_uint4(subtract_bf16(own.x, kBias), subtract_bf16(own.y, kBias), subtract_bf16(own.z, kBias),
+                        subtract_bf16(own.w, kBias));
+    } else {
+      return operand(words, strip, half, kZeros);
+    }
+  }
   static SOLITON_DEVICE ScalePairs pairs_of(const Scales& scales) {
     if constexpr (kBlocks) {
       return scales;

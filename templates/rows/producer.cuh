@@ -243,7 +243,7 @@ class Producer : public ExpertProducer<kPlan> {
     using Slot = WeightSlot<kPlan, kFormat>;
     SOLITON_NO_UNROLL
     for (int count = block.tiles.count; count > 0; count -= kTilesAtOnce<kPlan>) {
-      const bool shares = kFormat.has_scales() && shares_group<kPlan>(count);
+      const bool shares = shares_group<kPlan, kFormat>(count);
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;

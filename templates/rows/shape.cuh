@@ -69,7 +69,9 @@ constexpr bool kHoldsBlocks = holds_blocks(kPlan);
 /// Does the input of a phase become digits?
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE bool takes_digits(const MatrixPhase& matrix) {
-  return kShape<kPlan>.digits > 0 && has_scales<kPlan>(matrix.format.type);
+  if constexpr (kShape<kPlan>.digits == 0) return false;
+  const auto takes = [&]<WeightFormat kFormat>() { return kShape<kPlan>.takes_digits(kFormat); };
+  return has_scales<kPlan>(matrix.format.type) && with_integers<kPlan>(matrix.format.type, takes);
 }
 
 /// Do workers of such a plan multiply a unit each of the pages of dense layers, see unit_multiplier.cuh?
@@ -92,9 +94,9 @@ SOLITON_DEVICE bool is_awaited(ExpertAxis axis) {
 }
 
 /// Do both warpgroups multiply so many tiles of integers, a slot of their columns each in turn?
-template <const KernelPlan& kPlan>
+template <const KernelPlan& kPlan, WeightFormat kFormat>
 SOLITON_DEVICE bool shares_group(int tiles) {
-  return kShape<kPlan>.digits > 0 && tiles <= kGroupTiles;
+  return kShape<kPlan>.takes_digits(kFormat) && tiles <= kGroupTiles;
 }
 
 }  // namespace soliton::rows

@@ -23,8 +23,9 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   template <class Begin, class Before>
   SOLITON_DEVICE void bring_digits(const MatrixPhase& phase, const TileBlock& block, uint32_t& met,
                                    const Begin& begin, const Before& before) const {
-    if constexpr (kRowsShape.digits > 0)
-      DigitMultiplier<kPlan>(context_, worker_).bring(phase, block, met, begin, before);
+    with_digits(phase, [&]<WeightFormat kFormat>() {
+      DigitMultiplier<kPlan, kFormat>(context_, worker_).bring(phase, block, met, begin, before);
+    });
   }
 
   /// Tiles of a block.
@@ -38,11 +39,11 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   SOLITON_DEVICE void multiply(PageStream<kPlan>& stream, const MatrixPhase& phase, const TileBlock& block,
                                const Tiles& tiles, uint32_t& met, const Put& put) {
     const int count = tiles.count;
-    if constexpr (kRowsShape.digits > 0) {
-      if (has_scales<kPlan>(phase.format.type)) {
-        return DigitMultiplier<kPlan>(context_, worker_)
+    if (takes_digits<kPlan>(phase)) {
+      return with_digits(phase, [&]<WeightFormat kFormat>() {
+        DigitMultiplier<kPlan, kFormat>(context_, worker_)
             .multiply(stream, phase, block, tiles.first, count, met, put);
-      }
+      });
     }
     const int own = own_groups(count);
     if constexpr (multiplies_bands(kPlan)) {
@@ -88,6 +89,16 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   }
 
  private:
+  /// Calls body<format>() for the format of a phase whose input becomes digits.
+  template <class Body>
+  static SOLITON_DEVICE void with_digits(const MatrixPhase& phase, const Body& body) {
+    if constexpr (kRowsShape.digits > 0) {
+      with_integers<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
+        if constexpr (kShape<kPlan>.takes_digits(kFormat)) body.template operator()<kFormat>();
+      });
+    }
+  }
+
   template <int kGroups>
   using Sums = float[kGroups][kMmaRows / 2];
 
@@ -95,12 +106,11 @@ class WarpgroupMultiplier : public IntegerMultiplier<kPlan> {
   template <int kGroups, class Put>
   SOLITON_DEVICE void multiply_own(PageStream<kPlan>& stream, const MatrixPhase& phase,
                                    const TileBlock& block, int count, const Put& put) {
-    constexpr bool kConverts = kRowsShape.digits == 0;
     Sums<kGroups> sums = {};
     with_format<kPlan>(phase.format.type, [&]<WeightFormat kFormat>() {
       if constexpr (!kFormat.has_scales()) {
         this->template add_blocks<kFormat, kGroups>(stream, block.num_chunks, count, sums);
-      } else if constexpr (kConverts) {
+      } else if constexpr (!kShape<kPlan>.takes_digits(kFormat)) {
         this->template add_integers<kFormat, kGroups>(stream, phase, block, count, sums);
       }
     });

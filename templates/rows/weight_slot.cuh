@@ -15,9 +15,9 @@ struct WeightSlot {
   static constexpr int kScaleBytes = kFormat.scale_bytes(kColumns);  // of a tile
   static constexpr int kWordBytes = weight_bytes(kFormat, kColumns) - kScaleBytes;
   static constexpr int kSharing = kFormat.has_scales() ? kFormat.group : kColumnBlock;
-  static_assert(kColumns % kSharing == 0 && (kFormat.block == 0 || kColumns == kFormat.block) &&
+  static_assert(kColumns % kSharing == 0 && (kFormat.block == 0 || kColumns % kFormat.block == 0) &&
                     kScaleBytes % 16 == 0,
-                "whole groups, or a block, that bulk copies take");
+                "whole groups and blocks, that bulk copies take");
   static_assert(kTiles * (kWordBytes + kScaleBytes) <= kPlan.slot_bytes);
 
   /// Where the scales of a tile stand, as those of a page of no columns would.

@@ -85,12 +85,12 @@ TEST(Integers, PlansAreSound) {
 }
 
 TEST(Integers, PlansOfOtherFormatsAreSound) {
-  for (const char* model : {"int8", "k-quants", "few-bits", "five-bits", "int4-int8"}) {
+  for (const char* model : {"int8", "k-quants", "few-bits", "five-bits", "int4-int8", "iq4-xs"}) {
     for (const int rows : {1, 8, 16, 64, 256, 1024}) {
       for (const int ctas : {4, 132}) {
         const Plan plan = test_plan(model, {.rows = rows, .num_ctas = ctas});
         EXPECT_EQ(refusals(plan), "") << model << ", " << rows << " rows, " << ctas << " CTAs";
-        EXPECT_EQ(plan.warpgroups, rows >= 16) << model;
+        EXPECT_EQ(plan.warpgroups, rows >= 8) << model;
       }
     }
   }
