@@ -49,6 +49,12 @@ struct DigitSet {
     }
   }
 
+  template <class Value, int kCount>
+  static SOLITON_DEVICE void clear(Value (&values)[kCount]) {
+    SOLITON_UNROLL
+    for (int i = 0; i < kCount; ++i) values[i] = 0;
+  }
+
   /// Calls visit(at, i, half) for each of a lane's sums, of row lane % 4 * 2 + i of its 8 of the input, and of row lane / 4 + 8
   /// `half` of the tile; begin(n) before those of 8 rows.
   template <class Begin, class Visit>
@@ -75,6 +81,12 @@ class ScaledSets : DigitSet<kPlan, kFormat> {
   static constexpr int kSetSteps = Digits::kSetSteps;
   static constexpr int kSets = Base::kSlotPairs / kSetSteps;  // of each strip, in a slot,
   static constexpr int kTogether = kSets;                     // and of these, in one piece of code
+
+  /// What loops carry of the second strip has a value: without one it had registers wherever they can be come to from.
+  SOLITON_DEVICE ScaledSets() {
+    Base::clear(products_[kStrips - 1]);
+    made_[kStrips - 1] = {};
+  }
 
   /// What a lane has of a set of both strips.
   struct Loaded {
@@ -144,8 +156,8 @@ class ScaledSets : DigitSet<kPlan, kFormat> {
   }
 
  private:
-  Products products_[kStrips] = {};
-  ScaleWords<kFormat> made_[kStrips] = {};
+  Products products_[kStrips];
+  ScaleWords<kFormat> made_[kStrips];
 };
 
 /// Of groups that count with integers.
@@ -173,6 +185,16 @@ class FactorSets : DigitSet<kPlan, kFormat> {
  public:
   /// Those of a run, if these are some: of several, what becomes of one's sums would be left for later, and take registers.
   static constexpr int kTogether = kRunSets < 4 ? kSets : kRunSets;
+
+  /// See ScaledSets().
+  SOLITON_DEVICE FactorSets() {
+    Base::clear(products_[kStrips - 1]);
+    for (Counted& counted : counted_) {
+      Base::clear(counted.products);
+      Base::clear(counted.below);
+    }
+    made_[kStrips - 1] = {};
+  }
 
   struct Loaded {
     typename Base::Words words;
@@ -254,9 +276,9 @@ class FactorSets : DigitSet<kPlan, kFormat> {
     typename Blocks::Word factors;
     typename Blocks::Head head;
   };
-  Products products_[kStrips] = {};
-  Counted counted_[kJoins ? 1 : kStrips] = {};
-  Made made_[kStrips] = {};
+  Products products_[kStrips];
+  Counted counted_[kJoins ? 1 : kStrips];
+  Made made_[kStrips];
 };
 
 }  // namespace soliton::rows
