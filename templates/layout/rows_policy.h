@@ -20,10 +20,12 @@ constexpr int kGroupWarps = 4;
 constexpr int kWarpgroups = kWorkers / kGroupWarps;
 constexpr int kGroupTiles = 4;
 
-/// Are weights of few rows multiplied as they stand, by digits of the input? Those of more than 4 bits are where their groups count
-/// with integers: scales of the groups' own would take longer to apply than bf16 takes, and groups of 16 columns two products each.
+/// Are weights of few rows multiplied as they stand, by digits of the input? In blocks, whose groups count with integers, those without
+/// zeros; of others 4 bits: scales of the groups' own would take longer to apply than bf16 takes, and groups of 16 columns two
+/// products each.
 SOLITON_HOST_DEVICE constexpr bool multiplies_digits(WeightFormat format) {
-  return format.takes_digits() && (format.bits() == 4 || format.block > 0) && format.group >= kStepColumns;
+  const bool suits = format.block > 0 ? format.symmetric_zero() == 0 : format.bits() == 4;
+  return format.takes_digits() && suits && format.group >= kStepColumns;
 }
 
 /// May warpgroups sum up products of integers that became bf16, of more than 8 rows, and then scale the sums? Others are multiplied

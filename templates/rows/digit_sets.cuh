@@ -179,7 +179,7 @@ class FactorSets : DigitSet<kPlan, kFormat> {
   /// Are both strips of a unit one run?
   static constexpr bool kJoins =
       kPlan.has_full_pages() && kStrips * kFullSteps * kStepColumns <= Digits::kTaskColumns;
-  static_assert(kFormat.group >= kStepColumns && kSets % kRunSets == 0 &&
+  static_assert(multiplies_digits(kFormat) && kSets % kRunSets == 0 &&
                 kRunSets * kStepColumns <= Digits::kTaskColumns);
 
  public:
@@ -234,7 +234,7 @@ class FactorSets : DigitSet<kPlan, kFormat> {
     int32_t factors[2];
     Blocks::scales(made_[strip].factors, factors);
     SOLITON_UNROLL
-    for (int i = 0; i < Base::kSums; ++i)
+    for (int i = 0; i < Base::kSums; ++i)  // below 2^29: 128 columns of products below 2^15, times 2^7
       counted.products[i] = (begins ? 0 : counted.products[i]) + factors[i / 2 % 2] * products_[strip][i];
     float4 input;
     const auto bring = [&](int n) { input = load_shared(inputs + n * 4); };

@@ -108,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
              {"attn_q.weight", kQ4_K},
              {"attn_k.weight", kQ3_K},
              {"", kQ2_K}}},
+        Mix{"q3_k", "q3-k-3-all", {{"", kQ3_K}}},
         Mix{"q5_1", "five-bits-3-all", {{"attn_v.weight", kQ5_1}, {"", kQ5_0}}},
         Mix{"q5_1_by_single_warps", "five-bits-3-lanes", {{"attn_v.weight", kQ5_1}, {"", kQ5_0}}},
         Mix{"iq4_xs",
