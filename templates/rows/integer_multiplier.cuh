@@ -53,13 +53,12 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
   }
 
  private:
-  static constexpr uint4 kOnes = {0x3f803f80u, 0x3f803f80u, 0x3f803f80u, 0x3f803f80u};
-
   template <WeightFormat kFormat>
   SOLITON_DEVICE void add_slot(float (&sums)[Base::kMmaRows / 2], const unsigned char* slot, int tile,
                                int steps,
                                const CoreMatrices (&input)[IntegerSteps<kPlan, kFormat>::kChunks]) const {
     using Steps = IntegerSteps<kPlan, kFormat>;
+    static_assert(!kFormat.has_minima);
     constexpr int kSetSteps = Steps::kSetSteps;
     constexpr int kBatchSteps = kSetSteps < 2 ? kSetSteps : 2;
     constexpr int kBatches = Steps::kSteps / kBatchSteps;  // of a strip
@@ -76,17 +75,10 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
     float products[kPlaces][Base::kMmaRows / 2];
     RowScales scales[kPlaces];
     typename Steps::Strip batches[2][kBatchStrips][kBatchSteps];
-    float inputs[kPlaces][Base::kMmaRows / 2];  // sums of these, where minima are times them
     const auto take = [&](int set) {
-      const RowScales& scale = scales[set % kPlaces];
-      constexpr float kBias = static_cast<float>(kFormat.bias() * kFormat.unit());
       SOLITON_UNROLL
-      for (int i = 0; i < Base::kMmaRows / 2; ++i) {
-        const int half = i / 2 % 2;
-        sums[i] += scale.scale[half] * products[set % kPlaces][i];
-        if constexpr (kFormat.has_minima)
-          sums[i] += (kBias * scale.scale[half] - scale.minimum[half]) * inputs[set % kPlaces][i];
-      }
+      for (int i = 0; i < Base::kMmaRows / 2; ++i)
+        sums[i] += scales[set % kPlaces].scale[i / 2 % 2] * products[set % kPlaces][i];
     };
     SOLITON_UNROLL
     for (int i = 0; i < kStrips / kBatchStrips * kBatches; ++i) {
@@ -108,7 +100,6 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       }
       if (kPlaces == 1 && begins && i > 0) {
         warpgroup_wait(own);
-        if constexpr (kFormat.has_minima) warpgroup_wait(inputs[0]);
         take(set - 1);
       }
       if (begins) scales[set % kPlaces] = scale;
@@ -125,11 +116,8 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
           for (int half = 0; half < 2; ++half) {
             if (begins && s == 0 && k == 0 && half == 0) {
               warpgroup_multiply<false>(own, batches[i % 2][s][k].mmas[half], from);
-              if constexpr (kFormat.has_minima) warpgroup_multiply<false>(inputs[set % kPlaces], kOnes, from);
             } else {
               warpgroup_multiply(own, batches[i % 2][s][k].mmas[half], from.behind(half * kMmaBytes));
-              if constexpr (kFormat.has_minima)
-                warpgroup_multiply(inputs[set % kPlaces], kOnes, from.behind(half * kMmaBytes));
             }
           }
         }
@@ -137,13 +125,11 @@ class IntegerMultiplier : public WarpgroupTiles<kPlan> {
       warpgroup_commit();
       if (kPlaces > 1 && begins && i > 0) {
         warpgroup_wait<false>(products[(set - 1) % kPlaces]);
-        if constexpr (kFormat.has_minima) warpgroup_wait<false>(inputs[(set - 1) % kPlaces]);
         take(set - 1);
       }
     }
     constexpr int kLast = kStrips / kBatchStrips * kBatches / kSetBatches - 1;
     warpgroup_wait(products[kLast % kPlaces]);
-    if constexpr (kFormat.has_minima) warpgroup_wait(inputs[kLast % kPlaces]);
     take(kLast);
   }
 
