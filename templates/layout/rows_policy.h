@@ -37,7 +37,7 @@ SOLITON_HOST_DEVICE constexpr bool scales_sums(WeightFormat format, WeightFormat
 
 /// Rows from which on warpgroups multiply where they can. Measured: 5439 -> 5336 for 64 rows; 4 bits, 2752 -> 2419 for 8; Q4_K_M,
 /// 4520 -> 3643 for 16, 7434 -> 3939 for 32, on an H200 4150 -> 2945 for 8, Q5_K_M 4687 -> 3224, Q6_K 6089 -> 4272, IQ4_XS 3925 -> 2953,
-/// Q4_1 3156 -> 2440, Q5_0 3446 -> 3083, Q5_1 3777 -> 3596, Q8_0 3102 -> 2876; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for
+/// Q4_1 3156 -> 2440, and by bf16 Q5_0 3446 -> 3083, Q5_1 3777 -> 3596, Q8_0 3102 -> 2876; fp8 on an H200, 3112 -> 2920 for 8, 3313 -> 2969 for
 /// 16, 4865 -> 3108 for 32, where 8 rows of bf16 would take 3990 instead of 3730; NVFP4 on an H200, 3206 -> 2573 for 8, 3444 -> 2725
 /// for 16; with slots of half as many columns, 4560 -> 3381 for 32, 6108 -> 3886 for 64.
 constexpr int least_warpgroup_rows(WeightFormat format, WeightFormat further) {

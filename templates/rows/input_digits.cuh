@@ -6,7 +6,7 @@
 // which is operand b of a product that has the digits of all rows for its rows. Of 128 columns of a row the greatest
 // magnitude says how many units a digit counts. Of every set of steps whose products are summed as integers, and of every
 // pair of rows, float4{up, up, sum, sum}: the weight of a unit, and what a weight of kOfSums in all of the columns would
-// give, where integers of 4 bits have scales of their own.
+// give.
 //
 // What shared memory holds is the whole slice, or one half of it after the other: then both places take turns.
 #pragma once
