@@ -54,15 +54,22 @@ SOLITON_DEVICE void append_bytes(const Context<kPlan>& context, int row, int kv_
   }
 }
 
-/// Appends the key and value of a row's token in one KV head to its page: a lane has pairs of dims, of which many rows have all
-/// on their way at once.
+/// Pairs of dims that a lane has of the key and value of a token in one KV head: of few rows a warp appends one of each lane's, of
+/// many all, which then are on their way at once.
 template <const KernelPlan& kPlan>
-SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int layer) {
+constexpr int kAppendedPairs = ceil_divide(kPlan.model.head_dim, 2 * kWarpLanes) * kPlan.card_kv().parts;
+template <const KernelPlan& kPlan>
+constexpr int kAppendShares =
+    kPlan.model.kv_e4m3 || kShape<kPlan>.appends_at_once ? 1 : kAppendedPairs<kPlan>;
+
+/// Appends the key and value of a row's token in one KV head to its page, or share `share` of them.
+template <const KernelPlan& kPlan>
+SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, int share, int layer) {
   constexpr KvShape kKv = kPlan.card_kv();
   constexpr QkvLayout kLayout = kQkv<kPlan>;
   constexpr int kParts = kKv.parts;
   constexpr int kHeadDim = kKv.head_dim;
-  constexpr int kPairs = ceil_divide(kHeadDim, 2 * kWarpLanes) * kParts;  // of a lane
+  constexpr int kPairs = kAppendedPairs<kPlan>;
   const int lane = kShape<kPlan>.appends_at_once
                        ? opaque(context.lane)
                        : context.lane;  // no register holds addresses for the launch
@@ -89,49 +96,43 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
   };
   // Where every lane has a pair nobody asks: what is loaded under a condition would have registers for the whole launch.
   constexpr bool kIsWhole = kHeadDim % (2 * kWarpLanes) == 0;
-  const auto on_pairs = [&](int first, int end, const auto& visit) {
+  constexpr int kOwn = kPairs / kAppendShares<kPlan>;
+  const auto on_pairs = [&](const auto& visit) {
     SOLITON_UNROLL
-    for (int i = first; i < end; ++i) {
-      const int dim = (i / kParts * kWarpLanes + lane) * 2;
-      if (kIsWhole || dim < kHeadDim) visit(i, dim, i % kParts);
+    for (int i = 0; i < kOwn; ++i) {
+      const int pair = share * kOwn + i;
+      const int dim = (pair / kParts * kWarpLanes + lane) * 2;
+      if (kIsWhole || dim < kHeadDim) visit(i, dim, pair % kParts);
     }
   };
-  if constexpr (kShape<kPlan>.appends_at_once) {
-    uint32_t new_key[kPairs];
-    uint16_t new_value[kPairs][2];
-    on_pairs(0, kPairs, [&](int i, int dim, int part) {
-      new_key[i] = load_key(dim, part);
-      new_value[i][0] = load_value(dim, part);
-      new_value[i][1] = load_value(dim + 1, part);
-    });
-    on_pairs(0, kPairs, [&](int i, int dim, int part) {
-      store_key(dim, part, new_key[i]);
-      store_value(dim, part, new_value[i][0]);
-      store_value(dim + 1, part, new_value[i][1]);
-    });
-  } else {
-    SOLITON_NO_UNROLL
-    for (int pair = 0; pair < kPairs; ++pair) {
-      on_pairs(pair, pair + 1, [&](int, int dim, int part) {
-        store_key(dim, part, load_key(dim, part));
-        store_value(dim, part, load_value(dim, part));
-        store_value(dim + 1, part, load_value(dim + 1, part));
-      });
-    }
-  }
+  uint32_t new_key[kOwn];
+  uint16_t new_value[kOwn][2];
+  on_pairs([&](int i, int dim, int part) {
+    new_key[i] = load_key(dim, part);
+    new_value[i][0] = load_value(dim, part);
+    new_value[i][1] = load_value(dim + 1, part);
+  });
+  on_pairs([&](int i, int dim, int part) {
+    store_key(dim, part, new_key[i]);
+    store_value(dim, part, new_value[i][0]);
+    store_value(dim + 1, part, new_value[i][1]);
+  });
 }
 
-/// Appends the new tokens of a layer, of each KV head of a row a warp.
+/// Appends the new tokens of a layer, of each KV head of a row a warp or as many as have shares of it: first those that have fewest
+/// tiles to finish.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void append_new_tokens(const Context<kPlan>& context, int worker, int layer) {
+  constexpr int kShares = kAppendShares<kPlan>;
   const int kv_heads = context.card_kv_heads();
   SOLITON_NO_UNROLL
-  for (int i = context.first_unit(worker); i < context.params.tree.num_rows * kv_heads;
-       i += Context<kPlan>::kUnitStride) {
+  for (int i = context.first_unit(kWorkers - 1 - worker);
+       i < context.params.tree.num_rows * kv_heads * kShares; i += Context<kPlan>::kUnitStride) {
+    const int head = i / kShares;
     if constexpr (kPlan.model.kv_e4m3) {
-      append_bytes(context, i / kv_heads, i % kv_heads, layer);
+      append_bytes(context, head / kv_heads, head % kv_heads, layer);
     } else {
-      append(context, i / kv_heads, i % kv_heads, layer);
+      append(context, head / kv_heads, head % kv_heads, i % kShares, layer);
     }
   }
 }
