@@ -15,8 +15,8 @@ struct WeightSlot {
   static constexpr int kScaleBytes = kFormat.scale_bytes(kColumns);  // of a tile
   static constexpr int kWordBytes = weight_bytes(kFormat, kColumns) - kScaleBytes;
   static constexpr int kSharing = kFormat.has_scales() ? kFormat.group : kColumnBlock;
-  static_assert(kColumns % kSharing == 0 && (kFormat.block == 0 || kColumns % kFormat.block == 0) &&
-                    kScaleBytes % 16 == 0,
+  static constexpr int kBlock = kFormat.block == 0 ? 1 : kFormat.block;
+  static_assert(kColumns % kSharing == 0 && kColumns % kBlock == 0 && kScaleBytes % 16 == 0,
                 "whole groups and blocks, that bulk copies take");
   static_assert(kTiles * (kWordBytes + kScaleBytes) <= kPlan.slot_bytes);
 
