@@ -165,9 +165,11 @@ TEST_P(GgufFormats, DecodeLikeTheirFloats) {
     kernel.expect_like_reference(kernel.prompt(140), 2);
     return;
   }
-  kernel.expect_like_reference(kernel.prompt(3), 3);
-  // Kernels of several rows read a prompt.
-  if (kernel.engine().max_rows() > 1) kernel.expect_like_reference(kernel.prompt(12), 2);
+  // Kernels of several rows read a prompt, and then one row goes on; by itself it has large matrices in no short time.
+  const bool has_rows = kernel.engine().max_rows() > 1;
+  const bool is_large = facts.hidden >= 2048;
+  if (!has_rows || !is_large) kernel.expect_like_reference(kernel.prompt(3), 3);
+  if (has_rows) kernel.expect_like_reference(kernel.prompt(is_large ? 8 : 12), 2);
 }
 
 }  // namespace
