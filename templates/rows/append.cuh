@@ -119,15 +119,16 @@ SOLITON_DEVICE void append(const Context<kPlan>& context, int row, int kv_head, 
   });
 }
 
-/// Appends the new tokens of a layer, of each KV head of a row a warp or as many as have shares of it: first those that have fewest
-/// tiles to finish.
+/// Appends the new tokens of a layer, of each KV head of a row a warp or as many as have shares of it: of several teams those first that
+/// have fewest tiles to finish.
 template <const KernelPlan& kPlan>
 SOLITON_DEVICE void append_new_tokens(const Context<kPlan>& context, int worker, int layer) {
   constexpr int kShares = kAppendShares<kPlan>;
+  if constexpr (kShape<kPlan>.teams() > 1) worker = kWorkers - 1 - worker;
   const int kv_heads = context.card_kv_heads();
   SOLITON_NO_UNROLL
-  for (int i = context.first_unit(kWorkers - 1 - worker);
-       i < context.params.tree.num_rows * kv_heads * kShares; i += Context<kPlan>::kUnitStride) {
+  for (int i = context.first_unit(worker); i < context.params.tree.num_rows * kv_heads * kShares;
+       i += Context<kPlan>::kUnitStride) {
     const int head = i / kShares;
     if constexpr (kPlan.model.kv_e4m3) {
       append_bytes(context, head / kv_heads, head % kv_heads, layer);
