@@ -170,7 +170,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .shares_registers = true,
   .squares = Vectors::kSquares,
   .counter_offset = 69888, .counter_bytes = 256, .workspace_bytes = 70144,
-  .num_regions = 10,
+  .num_regions = 11,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
     {"input", 163840, 32768},
@@ -179,9 +179,10 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"factors", 221184, 32},
     {"held", 221216, 2624},
     {"decision", 223840, 32},
-    {"experts", 223872, 0},
-    {"status", 223872, 320},
-    {"barriers", 224192, 488},
+    {"fenced", 223872, 4},
+    {"experts", 223876, 0},
+    {"status", 223888, 320},
+    {"barriers", 224208, 488},
   },
   .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?

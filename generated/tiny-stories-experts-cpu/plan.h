@@ -177,7 +177,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .shares_registers = true,
   .squares = Vectors::kSquares,
   .counter_offset = 66048, .counter_bytes = 384, .workspace_bytes = 66560,
-  .num_regions = 10,
+  .num_regions = 11,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 163840},
     {"input", 163840, 34816},
@@ -186,6 +186,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"factors", 222208, 32},
     {"held", 222240, 2624},
     {"decision", 224864, 32},
+    {"fenced", 224896, 0},
     {"experts", 224896, 424},
     {"status", 225328, 320},
     {"barriers", 225648, 512},

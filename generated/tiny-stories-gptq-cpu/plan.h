@@ -172,7 +172,7 @@ constexpr KernelPlan kDecodeRows8Numbers{
   .squares = Vectors::kSquares,
   .sums = {.offset = 102656, .elements = 6144},
   .counter_offset = 127232, .counter_bytes = 256, .workspace_bytes = 127488,
-  .num_regions = 10,
+  .num_regions = 11,
   .regions = {  // offset and bytes in shared memory
     {"pages", 0, 147456},
     {"input", 147456, 53248},
@@ -181,9 +181,10 @@ constexpr KernelPlan kDecodeRows8Numbers{
     {"factors", 221184, 32},
     {"held", 221216, 2624},
     {"decision", 223840, 32},
-    {"experts", 223872, 0},
-    {"status", 223872, 320},
-    {"barriers", 224192, 456},
+    {"fenced", 223872, 4},
+    {"experts", 223876, 0},
+    {"status", 223888, 320},
+    {"barriers", 224208, 456},
   },
   .num_barriers = 20,
   .barriers = {  // slots, arrivals, of whole warps?

@@ -195,6 +195,16 @@ struct RowsPolicy {
   /// of 64, and 8 rows of integers of 4 bits beside some of 8. Others have fewer then: measured, 4 bits on an H200, 1955 -> 1972 for 8.
   int worker_registers = at_rows(rows, further.has_scales() ? 224 : 216, 216, 216, 216, 224);
 
+  /// Slots that a phase's pages fill before this CTA's fence for the phase before is through; or 0: as many as there is room for.
+  /// Pages that come later would be on their way when the fence comes, and that delays it, and the words that CTAs then wait for of
+  /// one another. Measured, 8 rows on an H200: 4 bits 1925 -> 1900 (with 4 slots 1917), fp8 2713 -> 2665 (with 6 slots 2688), bf16 3787 ->
+  /// 3723 (with 6 slots 3757); 16 rows of 4 bits, and NVFP4, take as long either way; 8 rows of Qwen3-30B-A3B would take 3075 instead
+  /// of 2980.
+  int early_slots = rows == 1 || copies != CopyKind::kBulk || gathers ? 0
+                    : digits > 0                                      ? 6
+                    : rows <= 8 && further.type != WeightType::kE2m1  ? 4
+                                                                      : 0;
+
   // ---- Attention
 
   /// Do workers share the tokens of an item that has few query tiles? Items of a prompt's chunk have many; 64 rows of
@@ -216,10 +226,6 @@ struct RowsPolicy {
   /// Do workers find which tokens an item's first queries see before these have come? Of more rows they have items enough to wait for,
   /// and registers are full. Measured, 4 bits: Qwen3-30B-A3B, 3132 -> 3097 for 8 rows; 64 rows of the 8B would take 3555 instead of 3430.
   bool looks_ahead = at_rows(rows, true, false, false, false, false);
-  /// Do the weights behind a short attention come when the CTA has ended it? What is in flight delays the words that CTAs then wait for
-  /// of one another; behind a long one the ring fills meanwhile. Measured, 4 bits on an H200: 1939 -> 1919 for 8 rows, 2159 -> 2138 for
-  /// 16; 32 rows would take 2791 instead of 2780, 8 rows of fp8 2717 instead of 2679, and of Qwen3-30B-A3B 3036 instead of 3006.
-  bool delays_weights = digits > 0;
   /// Do registers hold queries?
   bool holds_queries = at_rows(rows, true, true, true, false, false);
   /// Sets in which a page's scores are made. Registers hold the queries of one.

@@ -201,6 +201,7 @@ enum class RegionId : int {
   kFactors,   // RMS norm's factors of the rows, while a phase's input is normed
   kHeld,      // HeldPlan
   kDecision,  // StepDecision
+  kFenced,    // phases whose fence is through, where pages wait for it
   kExperts,   // ExpertsLayout; where warpgroups multiply the list of groups, see GroupedRows
   kStatus,    // WarpStatus of every working warp
   kBarriers,  // last
@@ -220,6 +221,7 @@ constexpr auto region_rules(const KernelPlan& plan) {
   rules[RegionId::kFactors] = {"factors", 4 * plan.block_rows(), 4};
   rules[RegionId::kHeld] = {"held", held_bytes(plan), 16};
   rules[RegionId::kDecision] = {"decision", static_cast<int>(sizeof(StepDecision)), 4};
+  rules[RegionId::kFenced] = {"fenced", plan.shape().early_slots > 0 ? 4 : 0, 4};
   rules[RegionId::kExperts] = {
       "experts", plan.warpgroups ? plan.grouped().list_bytes() : experts_layout(plan).bytes(), 4};
   rules[RegionId::kStatus] = {"status", plan.working_warps() * static_cast<int>(sizeof(WarpStatus)), 16};

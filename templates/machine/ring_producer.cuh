@@ -60,6 +60,7 @@ class RingProducer {
     in_next_ = false;
     SOLITON_NO_UNROLL
     for (; !page.at_end() && stopped_ == 0; page.advance()) {
+      hold_page();
       add_page(
           window, [&] { prefetch(page, next); }, [&] { page.push(*this); });
       if (num_ahead_ > 0) --num_ahead_;
@@ -127,11 +128,28 @@ class RingProducer {
     }
   }
 
+  /// Before the pages of a phase, of which some are held back, see RowsPolicy::early_slots; before some of them; and behind them, as
+  /// what follows is held back too.
+  SOLITON_DEVICE void begin_pages() {
+    if constexpr (kPlan.shape().early_slots > 0) held_ = issued_ + kPlan.shape().early_slots;
+  }
+  SOLITON_DEVICE void hold_page() {
+    if constexpr (kPlan.shape().early_slots > 0) {
+      if (issued_ == held_) context_.await_fence();
+    }
+  }
+  SOLITON_DEVICE void end_pages() {
+    if constexpr (kPlan.shape().early_slots > 0) {
+      if (issued_ <= held_) context_.await_fence();
+    }
+  }
+
   Context& context_;
   PageCopies copies_;
   WaitClock slot_waits_;
   WaitClock window_waits_;
-  uint32_t issued_ = 0;  // pages since the launch began, by all producers
+  uint32_t issued_ = 0;  // pages since the launch began, by all producers,
+  uint32_t held_ = 0;    // and the number of the one that is held back
 
   /// Fills the next slot, if it is this producer's turn and the launch has not stopped.
   template <class Idle, class Fill>

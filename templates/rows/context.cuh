@@ -33,6 +33,7 @@ struct Context : PlanHolder<kPlan> {
   SOLITON_DEVICE void set_up() const {
     if (thread_index() == 0) {
       for (int32_t& stop : decision().stop) store_shared(&stop, 0);
+      say_fenced();  // for none
     }
     if constexpr (kMixes<kPlan> && !kGroups<kPlan>) {
       const int words = kExpertsLayout.slots_of() - kExpertsLayout.expert_masks();
@@ -40,6 +41,21 @@ struct Context : PlanHolder<kPlan> {
         store_shared(expert_words(kExpertsLayout.expert_masks()) + i, 0u);
     }
     this->hold_plan();
+  }
+
+  /// What the input loader says once this CTA's fence for the phase before is through. Nothing but the producer's pace depends on
+  /// it, so that it may be seen late, or not at all.
+  SOLITON_DEVICE void say_fenced() const {
+    if constexpr (kPlan.shape().early_slots > 0)
+      store_hint(this->template region<uint32_t>(RegionId::kFenced), this->phases_done);
+  }
+  /// Waits for that, though not forever: some 20 us.
+  SOLITON_DEVICE void await_fence() const {
+    constexpr int kLooks = 1000;
+    SOLITON_NO_UNROLL
+    for (int i = 0; i < kLooks; ++i) {
+      if (load_hint(this->template region<uint32_t>(RegionId::kFenced)) >= this->phases_done) return;
+    }
   }
 
   SOLITON_DEVICE StepDecision& decision() const {

@@ -76,14 +76,13 @@ class InputLoader {
   template <int kPhase>
   SOLITON_DEVICE void attend(int /*layer*/) {
     open_phase();
-    const bool delays_weights = kRowsShape.delays_weights && attended_slots() < kPlan.ring_slots;
     bool has_begun = false;  // where the first item lies is known before
     const auto begin_once = [&] {
       if (has_begun) return;
       has_begun = true;
       wait_for_all(kPlan.model.head_norm ? Writers::kCard : Writers::kAll);
-      delays_weights_ = delays_weights;
-      if (context_.leads() && !delays_weights) let_weights_come();
+      // Pairs with the producers' wait behind the pages of attention.
+      if (context_.leads()) barrier_arrive(&context_.barrier(BarrierId::kAttending));
     };
     constexpr QkvLayout kLayout = kQkv<kPlan>;
     constexpr int kTailTileBytes = kLayout.kv.tile_bytes();
@@ -160,7 +159,7 @@ class InputLoader {
         add_release(context_.counter(word), 1);
         target = ++card_phases_ * kPlan.num_ctas;
       }
-      if (kRowsShape.delays_weights && delays_weights_) let_weights_come();  // once the fence is through
+      context_.say_fenced();
       Spin spin(context_.bound());
       while (writers != Writers::kNone) {
         const uint32_t seen = load_arrivals<kPlan>(context_.counter(word));
@@ -170,19 +169,6 @@ class InputLoader {
     }
     barrier_arrive(&context_.barrier(BarrierId::kBegun));
     if constexpr (InputCopies::kBulk) fence_async_global();  // for copies of what workers read without one
-  }
-  /// Slots of the ring that the pages of this CTA's items fill.
-  SOLITON_DEVICE int attended_slots() const {
-    int pages = 0;
-    SOLITON_NO_UNROLL
-    for (int i = context_.first_item(); i < context_.end_item(); ++i)
-      pages += ceil_divide(cached_tokens(context_.item(i), context_.step), kKvPageTokens);
-    return 2 * kPlan.card_kv().slots_per_half() * pages;
-  }
-  /// Pairs with the producers' wait behind the pages of attention.
-  SOLITON_DEVICE void let_weights_come() {
-    barrier_arrive(&context_.barrier(BarrierId::kAttending));
-    delays_weights_ = false;
   }
   /// The first item of the phase that may not have been ended yet, and where those before it lie.
   struct Oldest {
@@ -313,8 +299,7 @@ class InputLoader {
 
   Context<kPlan>& context_;
   InputCopies copies_;
-  uint32_t card_phases_ = 0;     // of several cards: phases that this one has begun by itself
-  bool delays_weights_ = false;  // do they come when this phase of attention has ended?
+  uint32_t card_phases_ = 0;  // of several cards: phases that this one has begun by itself
   uint32_t items_ = 0;
   uint32_t chunks_ = 0;
   RingPosition<kPlan.input_buffers> chunk_;  // of activations

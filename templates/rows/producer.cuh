@@ -25,6 +25,7 @@ class Producer : public ExpertProducer<kPlan> {
 
   SOLITON_DEVICE void matrix(const MatrixInstance& at, const MatrixInstance& next) {
     context_.begin_phase();
+    this->begin_pages();
     if constexpr (kPlan.warpgroups) {
       if (expert_axis<kPlan>(at.phase) == ExpertAxis::kNone) {
         stream_groups(at);
@@ -37,6 +38,7 @@ class Producer : public ExpertProducer<kPlan> {
       }
       this->stream(slots(at), at.phase.window, [&] { return known_slots(next); });
     }
+    this->end_pages();
     context_.end_phase();
   }
 
@@ -150,6 +152,7 @@ class Producer : public ExpertProducer<kPlan> {
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
+        this->hold_page();
         const char* group = tiles + block.chunk(i) * kBytes;
         const int end =
             -round_up(count < kTilesAtOnce<kPlan> ? count : kTilesAtOnce<kPlan>, kWarpgroups * kGroupTiles);
@@ -247,6 +250,7 @@ class Producer : public ExpertProducer<kPlan> {
       SOLITON_NO_UNROLL
       for (int i = 0; i < block.num_chunks; ++i) {
         if (this->stopped()) return;
+        this->hold_page();
         const SlotPieces pieces =
             slot_pieces<kFormat>(phase, block.first_column + block.chunk(i) * Slot::kColumns);
         SOLITON_NO_UNROLL
