@@ -93,6 +93,7 @@ inline uint32_t load_hint(const uint32_t* address) {
   return emulation::load<emulation::Access::kRelaxedLoad, emulation::Space::kShared>(address);
 }
 inline void store_hint(uint32_t* address, uint32_t value) {
+  if (value != 0 && emulation::drops_hints()) return;
   emulation::store<emulation::Access::kRelaxedStore, emulation::Space::kShared>(address, value);
 }
 

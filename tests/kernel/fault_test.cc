@@ -1,5 +1,6 @@
 // The emulation finds what it is there for: each wait, fence and count of a real kernel is taken away in
 // turn, and each time the launch must be reported or its result differ.
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -170,6 +171,23 @@ TEST_P(FaultInjection, IsFound) {
     SOLITON_LONG_RUNS_ONLY("faults that leave out the wait for such products");
   KernelUnderTest kernel(GetParam().kernel);
   EXPECT_TRUE(is_found(kernel, GetParam().fault));
+}
+
+/// What the input loader says of its fence, and consumers of their waits, sets the producer's pace and nothing else: a kernel in
+/// which nobody hears it ends all the same, with the same bits.
+class UnheardHints : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Each, UnheardHints,
+                         testing::Values("micro-3", "plain-4-rows8", "int4-zeros-2-rows8"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(UnheardHints, ChangeNothing) {
+  KernelUnderTest kernel(GetParam());
+  EXPECT_FALSE(is_found(kernel, {.kind = FaultKind::kDropHints}, 1));
 }
 
 /// The first of the experts that a token goes through becomes another one between the epilogue, which knows its weight, and

@@ -100,6 +100,9 @@ void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site) {
 bool skips_wait(WaitKind kind) {
   return launch->skips_wait(kind);
 }
+bool drops_hints() {
+  return launch->drops_hints();
+}
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier) {
   launch->copy_page(shared, global, bytes, barrier);
 }

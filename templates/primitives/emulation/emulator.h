@@ -35,6 +35,7 @@ enum class FaultKind : int32_t {
   kDropProductFence,     // warpgroup_fence does nothing
   kDropProductCommit,    // warpgroup_commit does nothing
   kNoProductWait,        // warpgroup_wait returns at once
+  kDropHints,            // store_hint of anything but 0 does nothing: no error, as nothing may depend on it
   kKeepMemory,           // Library::fill does nothing: a launch finds what the one before has left
   kKeepZeros,            // Library::fill of a part of what was filled with zeros last does nothing
   kBarrierCount,  // in every CTA, barrier_init number `ordinal` expects `delta` arrivals more than asked for
@@ -234,6 +235,7 @@ void release_by_warp(Barrier* barrier, int times);
 bool test_barrier(Barrier* barrier, uint32_t parity);
 void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
 bool skips_wait(WaitKind kind);  // as FaultKind::kSkipWait asks
+bool drops_hints();              // as FaultKind::kDropHints asks
 void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
 void copy_piece(void* shared, const void* global);
 void commit_copies();

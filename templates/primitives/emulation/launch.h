@@ -146,6 +146,7 @@ class Launch {
   bool test_barrier(Barrier* barrier, uint32_t parity);
   void wait_barrier(Barrier* barrier, uint32_t parity, const WaitSite& site);
   bool skips_wait(WaitKind kind) const { return holds(FaultKind::kSkipWait) && kind == options_.fault.wait; }
+  bool drops_hints() const { return holds(FaultKind::kDropHints); }
   void copy_page(void* shared, const void* global, int bytes, Barrier* barrier);
   void copy_piece(void* shared, const void* global);
   void commit_copies();
