@@ -78,7 +78,7 @@ class Producer : public ExpertProducer<kPlan> {
         if (!push_new_tokens<kPhase>(item)) return;
       }
     }
-    // Attention takes longer than the ring takes to fill: the weights behind it come when what everybody waits for has, or later.
+    // Attention takes longer than the ring takes to fill: the weights behind it come when what everybody waits for has.
     if (!attending_ && !wait_attending()) return;
     attending_ = false;
     context_.end_phase();
